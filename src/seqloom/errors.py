@@ -1,0 +1,18 @@
+"""The one exception that a user may meet: a sentence and what to do about it."""
+
+from __future__ import annotations
+
+
+class SeqloomError(Exception):
+    """A mistake that the person can mend: what is wrong and where, and a hint on what to do.
+
+    The command line prints both and exits with 2; a traceback always means a bug of ours.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message

@@ -1,0 +1,1 @@
+"""Layers: attention, recurrent cells, positions, dropout."""

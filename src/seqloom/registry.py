@@ -1,0 +1,69 @@
+"""The one dict of architectures. A file in models/ or statistical/ registers itself when it is imported."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from seqloom.errors import SeqloomError
+from seqloom.settings import ModelSettings
+
+# Packages whose every module is imported when the registry is asked: adding an architecture is one file.
+FAMILIES = ("seqloom.models",)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A model that can be chosen by name."""
+
+    name: str
+    summary: str  # one line: what it is
+    paper: str  # where it comes from
+    settings: type[ModelSettings]
+    build: Callable[..., Any]  # build(settings, source_vocab=..., target_vocab=...) -> model
+    overrides: Mapping[str, Any] = field(default_factory=dict)  # a preset: its fields, before the user's
+
+
+_ARCHITECTURES: dict[str, Architecture] = {}
+
+
+def register(
+    name: str,
+    *,
+    summary: str,
+    paper: str,
+    settings: type[ModelSettings],
+    overrides: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator that makes a model class (or a builder) available under a name."""
+
+    def add(build: Callable[..., Any]) -> Callable[..., Any]:
+        assert name not in _ARCHITECTURES, f"two architectures are called {name}"
+        _ARCHITECTURES[name] = Architecture(name, summary, paper, settings, build, overrides or {})
+        return build
+
+    return add
+
+
+def architectures() -> dict[str, Architecture]:
+    """Every registered architecture by name."""
+    for family in FAMILIES:
+        for module in pkgutil.iter_modules(importlib.import_module(family).__path__, f"{family}."):
+            importlib.import_module(module.name)
+    return dict(sorted(_ARCHITECTURES.items()))
+
+
+def architecture(name: str) -> Architecture:
+    """The architecture of that name, or an error that lists the nearest ones."""
+    known = architectures()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        raise SeqloomError(
+            f"There is no model called {name!r}.",
+            f"did you mean {near[0]!r}?" if near else f"the models are {', '.join(known)}",
+        )
+    return known[name]

@@ -1,0 +1,1 @@
+"""Loss, optimiser, schedules, the loop, checkpoints."""

@@ -1,0 +1,128 @@
+"""The nouns of the straight line, and the one protocol that search needs of a model.
+
+Axis letters used all over the package:
+
+    B sentences in a batch      R rows = hypotheses (R = B x K, the K rows of a sentence side by side)
+    S source positions          T target positions        V target vocabulary
+    D width                     H heads                   K hypotheses per sentence (the beam)
+
+A mask is boolean and True means a real token, everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:  # torch takes a second to import; reading and checking data does not need it
+    import torch
+    from torch import Tensor
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+
+Tree = Any
+"""Tensors with rows first, nested in tuples, lists and dicts; None is allowed as a leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One line of a corpus: a source, its target (None when only translating), and where it stood."""
+
+    source: str
+    target: str | None = None
+    line: int = 0
+    file: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Padded ids of B sentences. The source ends with EOS; target_in = BOS y, target_out = y EOS."""
+
+    source: Tensor  # (B, S)
+    source_lengths: Tensor  # (B,)
+    index: Tensor  # (B,) positions in the corpus or request, to restore the order
+    target_in: Tensor | None = None  # (B, T)
+    target_out: Tensor | None = None  # (B, T)
+    target_lengths: Tensor | None = None  # (B,)
+    target_tokens: int = 0  # real target tokens, counted on the host so that no device has to wait
+
+    @property
+    def source_mask(self) -> Tensor:  # (B, S)
+        return lengths_to_mask(self.source_lengths, self.source.shape[1])
+
+    @property
+    def target_mask(self) -> Tensor:  # (B, T)
+        assert self.target_in is not None and self.target_lengths is not None
+        return lengths_to_mask(self.target_lengths, self.target_in.shape[1])
+
+    def to(self, device: torch.device | str) -> Batch:
+        moved = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: v.to(device) for k, v in moved.items() if hasattr(v, "to")})
+
+
+def lengths_to_mask(lengths: Tensor, width: int) -> Tensor:
+    """(B, width), True on the first lengths[b] positions of row b."""
+    positions = lengths.new_ones(width).cumsum(0) - 1
+    return positions < lengths.unsqueeze(1)
+
+
+class Step(NamedTuple):
+    """What one decoding step gives for every row."""
+
+    log_probs: Tensor  # (R, V)
+    state: Tree
+    attention: Tensor | None  # (R, S): where this step looked, averaged over layers and heads
+
+
+class StepModel(Protocol):
+    """All that search needs of a model.
+
+    `memory` is read-only and has one row per sentence (B); `state` has one row per hypothesis (R). R is a
+    multiple of B and the rows of a sentence stand side by side, so a model may share the memory among them.
+    `step` returns a new state and leaves the old one as it was.
+    """
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        """The memory of B sentences and the state of B rows, before any target token."""
+        ...
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        """Extends every row by its last token, (R,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One answer of a translator for one line."""
+
+    text: str
+    score: float  # what the search ranked by
+    log_prob: float = 0.0  # log P(target | source)
+    tokens: tuple[str, ...] = ()
+    token_log_probs: tuple[float, ...] = ()  # one per token, the end of sentence last
+    source_tokens: tuple[str, ...] = ()
+    alignment: tuple[tuple[float, ...], ...] = ()  # per token (the end last), a weight per source token
+    finished: bool = True  # False: cut at the maximum length
+
+
+class Translator(Protocol):
+    """All that the command line, evaluation and the server see of a model."""
+
+    def translate(
+        self, lines: list[str], *, nbest: int = 1, on_progress: Callable[[int], None] | None = None
+    ) -> list[list[Hypothesis]]:
+        """The n best hypotheses of every line, in the order of the lines."""
+        ...
+
+
+def select_rows(tree: Tree, rows: Tensor) -> Tree:
+    """The tree with the given rows of every tensor: expands to beams, follows back-pointers, drops."""
+    if tree is None:
+        return None
+    if isinstance(tree, dict):
+        return {key: select_rows(value, rows) for key, value in tree.items()}
+    if isinstance(tree, tuple | list):
+        return type(tree)(select_rows(value, rows) for value in tree)
+    return tree.index_select(0, rows)
