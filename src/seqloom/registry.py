@@ -24,7 +24,7 @@ class Architecture:
     summary: str  # one line: what it is
     paper: str  # where it comes from
     settings: type[ModelSettings]
-    build: Callable[..., Any]  # build(settings, source_vocab=..., target_vocab=...) -> model
+    build: Callable[..., Any]  # build(settings, vocabularies) -> model
     overrides: Mapping[str, Any] = field(default_factory=dict)  # a preset: its fields, before the user's
 
 

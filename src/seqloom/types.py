@@ -36,6 +36,14 @@ class Example:
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
+class Vocabularies(NamedTuple):
+    """How many symbols each side has, and whether both sides use the same ones."""
+
+    source: int
+    target: int
+    shared: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Padded ids of B sentences. The source ends with EOS; target_in = BOS y, target_out = y EOS."""

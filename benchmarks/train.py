@@ -1,0 +1,235 @@
+"""Training speed of seqloom and of its peers, measured in turn on the same machine, data, vocabulary and model.
+
+    python benchmarks/train.py [--peers opennmt] [--seconds 90] [--repeats 2] [--json out.json]
+
+Multi30k English to German, raw; joint SentencePiece vocabulary of 8,000; Transformer of 3+3 layers, width 256.
+The rate counts real target tokens (no padding, the end of sentence included) after the warm-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from machine import Machine, describe, probe
+from measure import Measurement, measure
+from peers import PEERS
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from workload import Model, Workload, find_multi30k, flops_per_target_token, prepare_corpus
+
+from seqloom import SeqloomError, __version__
+from seqloom.text.pair import TokenizerPair
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What the machine could do at most if it did nothing but the model's matrix products."""
+
+    matmul_flops: float  # per second
+    flops_per_target_token: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.matmul_flops / self.flops_per_target_token
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The runs of one contestant: medians, and the spread of the rates."""
+
+    name: str
+    version: str
+    tokens_per_second: float
+    slowest: float
+    fastest: float
+    ratio: float  # of the first contestant's rate to this one
+    start_to_first_update: float
+    peak_bytes: float
+    tokens_per_update: float
+
+
+def seqloom(workload: Workload, _environments: Path, folder: Path) -> Measurement:
+    """This project, run by the Python that runs the benchmark."""
+    model, corpus = workload.model, workload.corpus
+    settings = {
+        "text.vocab_size": model.vocabulary,
+        "model.width": model.width,
+        "model.layers": model.layers,
+        "model.heads": model.heads,
+        "model.ffn": model.ffn,
+        "model.dropout": model.dropout,
+        "train.label_smoothing": model.label_smoothing,
+        "train.batch_tokens": workload.batch_tokens,
+        "train.max_minutes": workload.seconds / 60,
+        "train.log_every": 1,
+        "train.threads": workload.threads,
+    }
+    files = {"source": "train.en", "target": "train.de", "valid-source": "val.en", "valid-target": "val.de"}
+    run = folder / "run"
+    measurement = measure(
+        [
+            *(sys.executable, "-m", "seqloom", "train", "--model", "transformer", "--out", str(run)),
+            *(part for flag, name in files.items() for part in (f"--{flag}", corpus.file(name))),
+            *(part for key, value in settings.items() for part in ("--set", f"{key}={value}")),
+        ],
+        run / "metrics.jsonl",
+        workload,
+        name="seqloom",
+        version=__version__,
+        log=folder / "output.log",
+    )
+    if TokenizerPair.load(run / "tokenizer").fingerprint != corpus.fingerprint:
+        raise SeqloomError(
+            "seqloom trained another tokenizer than the peers were given: the rates do not compare."
+        )
+    return measurement
+
+
+Contestant = Callable[[Workload, Path, Path], Measurement]
+
+
+def compare(
+    workload: Workload, contestants: dict[str, Contestant], environments: Path, work: Path, repeats: int
+) -> tuple[list[Measurement], list[float], str]:
+    """Every contestant in turn, `repeats` times over; the matrix product's rates; the version of torch."""
+    measurements, rates, torch = [], [], ""
+    for repeat in range(repeats):
+        rate, torch = probe(workload.threads)
+        rates.append(rate)
+        for name, run in contestants.items():
+            folder = work / f"{name}-{repeat}"
+            folder.mkdir()
+            print(f"round {repeat + 1} of {repeats}: {name} …", file=sys.stderr, flush=True)
+            measurements.append(run(workload, environments, folder))
+    return measurements, rates, torch
+
+
+def summarise(measurements: list[Measurement]) -> list[Summary]:
+    """One summary per contestant, in the order of their first runs; ratios are to the first."""
+    summaries: list[Summary] = []
+    for name in dict.fromkeys(m.name for m in measurements):
+        runs = [m for m in measurements if m.name == name]
+        rates = [m.tokens_per_second for m in runs]
+        rate = statistics.median(rates)
+        summaries.append(
+            Summary(
+                name=name,
+                version=runs[0].version,
+                tokens_per_second=rate,
+                slowest=min(rates),
+                fastest=max(rates),
+                ratio=(summaries[0].tokens_per_second if summaries else rate) / rate,
+                start_to_first_update=statistics.median(m.start_to_first_update for m in runs),
+                peak_bytes=statistics.median(m.peak_bytes for m in runs),
+                tokens_per_update=statistics.median(m.tokens_per_update for m in runs),
+            )
+        )
+    return summaries
+
+
+def show(machine: Machine, workload: Workload, limit: Limit, summaries: list[Summary]) -> None:
+    """Prints the machine's facts, the table and the limit."""
+    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    console.print(
+        f"{machine.cpu}, {machine.cores} cores, {machine.threads} threads, Python {machine.python}, "
+        f"torch {machine.torch}, float32, {machine.date}"
+    )
+    console.print(
+        f"{workload.seconds:g} s a run, the first {workload.warmup:g} s not counted; "
+        f"{workload.batch_tokens:,} tokens a batch, vocabulary {workload.model.vocabulary:,}"
+    )
+    table = Table("training", box=box.SIMPLE)
+    for title in ("tokens/s", "range", "ratio", "of limit", "first update", "peak memory", "tokens/update"):
+        table.add_column(title, justify="right")
+    for row in summaries:
+        table.add_row(
+            f"{row.name} {row.version}",
+            f"{row.tokens_per_second:,.0f}",
+            f"{row.slowest:,.0f}–{row.fastest:,.0f}",
+            f"{row.ratio:.2f}",
+            f"{row.tokens_per_second / limit.tokens_per_second:.0%}",
+            f"{row.start_to_first_update:.1f} s",
+            f"{row.peak_bytes / 1e9:.2f} GB",
+            f"{row.tokens_per_update:,.0f}",
+        )
+    console.print(table)
+    console.print(
+        f"tokens: real target tokens; ratio: {summaries[0].name}'s rate to this one; first update: since the start of "
+        "the process, which for seqloom includes training the tokenizer (peers get tokenised files)"
+    )
+    console.print(
+        f"limit {limit.tokens_per_second:,.0f} tokens/s: {limit.flops_per_target_token / 1e6:.1f} MFLOP per "
+        f"target token with its source, at the {limit.matmul_flops / 1e9:.0f} GFLOPS of a 2,048³ product"
+    )
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--peers", nargs="*", choices=sorted(PEERS), default=sorted(PEERS), help="default: all")
+    parser.add_argument("--only-peers", action="store_true", help="leave seqloom out")
+    parser.add_argument("--seconds", type=float, default=90, help="of training, per run (default: %(default)s)")
+    parser.add_argument("--warmup", type=float, default=30, help="seconds not counted (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=2, help="runs of each (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=2, help="default: %(default)s")
+    parser.add_argument(
+        "--envs", type=Path, default=Path.home() / ".cache" / "seqloom" / "peers", metavar="FOLDER"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there, too")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse()
+    contestants: dict[str, Contestant] = {} if options.only_peers else {"seqloom": seqloom}
+    contestants |= {name: PEERS[name] for name in options.peers}
+    with tempfile.TemporaryDirectory(prefix="seqloom-benchmark-") as temporary:
+        work = Path(temporary)
+        model = Model()
+        corpus = prepare_corpus(find_multi30k(os.environ), work / "corpus", model.vocabulary)
+        workload = Workload(
+            corpus,
+            model,
+            batch_tokens=4096,
+            seconds=options.seconds,
+            warmup=options.warmup,
+            threads=options.threads,
+        )
+        measurements, rates, torch = compare(workload, contestants, options.envs, work, options.repeats)
+    machine, summaries = describe(options.threads, torch), summarise(measurements)
+    limit = Limit(statistics.median(rates), flops_per_target_token(model, corpus))
+    show(machine, workload, limit, summaries)
+    if options.json:
+        report = {
+            "machine": asdict(machine),
+            "workload": {
+                "model": asdict(model),
+                "batch_tokens": workload.batch_tokens,
+                "seconds": options.seconds,
+            },
+            "limit": {
+                **asdict(limit),
+                "tokens_per_second": limit.tokens_per_second,
+                "matmul_flops_runs": rates,
+            },
+            "summary": [asdict(summary) for summary in summaries],
+            "runs": [asdict(measurement) for measurement in measurements],
+        }
+        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SeqloomError as error:
+        sys.exit(f"{error}")

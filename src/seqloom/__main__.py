@@ -1,0 +1,5 @@
+"""`python -m seqloom` is the command `seqloom`."""
+
+from seqloom.cli.main import main
+
+main()

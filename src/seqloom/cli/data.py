@@ -1,0 +1,305 @@
+"""`seqloom data`: look at a corpus, fetch a public one, or make one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seqloom.errors import SeqloomError
+
+if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
+    from rich.table import Table
+
+    from seqloom.data.check import CheckResult, CorpusCheck
+    from seqloom.data.config import DataConfig
+    from seqloom.types import Example
+
+app = typer.Typer(no_args_is_help=True, help="Look at data, fetch public data sets, make generated tasks.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Source = Annotated[str | None, typer.Option(help="A text file with one source per line.")]
+Target = Annotated[str | None, typer.Option(help="A text file with the target of each line.")]
+SourceColumn = Annotated[str | None, typer.Option(help="A name, or a number from 1.")]
+TargetColumn = Annotated[str | None, typer.Option(help="A name, or a number from 1.")]
+Format = Annotated[str | None, typer.Option(help="tsv, csv, jsonl or parquet; otherwise by the suffix.")]
+
+
+@app.command()
+def check(
+    files: Annotated[list[str] | None, typer.Argument(help="Tables of pairs; - is standard input.")] = None,
+    source: Source = None,
+    target: Target = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    format: Format = None,
+    as_json: Json = False,
+) -> None:
+    """Counts, lengths, duplicates, oddities, and what the files share with each other."""
+    from seqloom.data.check import check as run
+
+    result = run(_corpora(files or [], source, target, source_column, target_column, format))
+    if as_json:
+        _print_json(result.as_dict())
+    else:
+        _print_check(result)
+
+
+@app.command()
+def show(
+    file: Annotated[str | None, typer.Argument(help="A table of pairs; - is standard input.")] = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 10,
+    random: Annotated[bool, typer.Option("--random", help="Random ones in place of the first.")] = False,
+    seed: Annotated[int, typer.Option(help="Which random ones.")] = 0,
+    source: Source = None,
+    target: Target = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    format: Format = None,
+    as_json: Json = False,
+) -> None:
+    """A few pairs, side by side."""
+    from seqloom.data.readers import read_corpus
+    from seqloom.data.report import DataReport
+
+    files = [] if file is None else [file]
+    config, *more = _corpora(files, source, target, source_column, target_column, format)
+    if more:
+        raise SeqloomError("One corpus at a time can be shown.", "give a table, or --source and --target")
+    report = DataReport()
+    examples = read_corpus(config, "train", report)
+    chosen = _sample(examples, count, Random(seed)) if random else _first(examples, count)
+    if as_json:
+        _print_json([{"line": e.line, "source": e.source, "target": e.target, **_others(e)} for e in chosen])
+    else:
+        _print_examples(chosen)
+    if report.dropped:
+        typer.echo(report.summary(), err=True)
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """The public data sets that `get` knows."""
+    from seqloom.data.datasets import DATASETS
+
+    if as_json:
+        _print_json([asdict(dataset) for dataset in DATASETS.values()])
+        return
+    table = _table("name", "what", "licence", "size")
+    for dataset in DATASETS.values():
+        size = sum(file.size for file in dataset.files) / 1e6
+        table.add_row(dataset.name, dataset.summary, dataset.licence, f"{size:.1f} MB")
+    _print(table)
+
+
+@app.command()
+def get(
+    name: Annotated[str, typer.Argument(help="One of `seqloom data list`.")],
+    to: Annotated[Path | None, typer.Option(help="A folder; otherwise the cache.")] = None,
+    address: Annotated[str | None, typer.Option(help="A mirror of the data set's address.")] = None,
+) -> None:
+    """Fetches a public data set, continuing where it broke off, and prints the paths of its files."""
+    from seqloom.data import datasets
+
+    folder = to or datasets.cache_folder(os.environ) / "data" / datasets.dataset(name).name
+    with _progress() as on_progress:
+        paths = datasets.get(name, folder, address=address, on_progress=on_progress)
+    for path in paths:
+        typer.echo(path)
+
+
+@app.command()
+def make(
+    task: Annotated[str, typer.Argument(help="copy, reverse, sort, addition, dates or numbers.")],
+    count: Annotated[int, typer.Option(min=1, help="How many pairs.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same pairs.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="A TSV file; otherwise standard output.")] = None,
+) -> None:
+    """Writes pairs of a generated task as TSV."""
+    from seqloom.data.tasks import generate
+
+    examples = generate(task, count, seed)
+    with _output(out) as file:
+        for example in examples:
+            file.write(f"{example.source}\t{example.target}\n")
+
+
+# From options to data
+
+
+def _corpora(
+    files: list[str],
+    source: str | None,
+    target: str | None,
+    source_column: str | None,
+    target_column: str | None,
+    format: str | None,
+) -> list[DataConfig]:
+    """One configuration per table, and one for the two aligned files."""
+    if not files and source is None and target is None:
+        raise SeqloomError("No file is given.", "name a table of pairs, or --source and --target")
+    options = {"source_column": source_column, "target_column": target_column, "format": format}
+    given = {key: value for key, value in options.items() if value is not None}
+    corpora = [_config(train=file, **given) for file in files]
+    if source is not None or target is not None:
+        corpora.append(_config(source=source, target=target))
+    return corpora
+
+
+def _config(**values: str | None) -> DataConfig:
+    from pydantic import ValidationError
+
+    from seqloom.data.config import DataConfig
+
+    try:
+        return DataConfig.model_validate(values)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        option = " ".join(f"--{str(part).replace('_', '-')}" for part in fault["loc"])
+        message = fault["msg"].removeprefix("Value error, ")
+        raise SeqloomError(f"{option}: {message}." if option else f"{message}.", "see --help") from error
+
+
+def _first(examples: Iterator[Example], count: int) -> list[Example]:
+    return [example for _, example in zip(range(count), examples, strict=False)]
+
+
+def _sample(examples: Iterator[Example], count: int, random: Random) -> list[Example]:
+    """Examples drawn evenly from a stream of unknown length, in its order (reservoir sampling)."""
+    chosen: list[Example] = []
+    for number, example in enumerate(examples):
+        if number < count:
+            chosen.append(example)
+        elif (place := random.randint(0, number)) < count:
+            chosen[place] = example
+    return sorted(chosen, key=lambda example: example.line)
+
+
+def _others(example: Example) -> dict[str, Any]:
+    return {"columns": dict(example.columns)} if example.columns else {}
+
+
+@contextlib.contextmanager
+def _output(path: Path | None) -> Iterator[IO[str]]:
+    """Standard output, or a file that appears only when it is complete."""
+    if path is None or str(path) == "-":
+        yield sys.stdout
+        return
+    part = path.with_name(f".{path.name}.part")
+    try:
+        file = part.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise SeqloomError(f"{path} cannot be written: {error.strerror}.", "choose another --out") from error
+    try:
+        with file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+# From data to the screen
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _print(*tables: Table) -> None:
+    from rich.console import Console
+
+    console = Console()
+    for table in tables:
+        console.print(table)
+
+
+def _table(*columns: str, title: str = "", right: tuple[str, ...] = ()) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def _print_examples(examples: list[Example]) -> None:
+    from rich.text import Text
+
+    table = _table("line", "source", "target", right=("line",))
+    for example in examples:
+        table.add_row(str(example.line), Text(_visible(example.source)), Text(_visible(example.target or "")))
+    _print(table)
+
+
+def _visible(text: str) -> str:
+    """The text with its control characters spelt out."""
+    return "".join(c if c.isprintable() or c == " " else c.encode("unicode_escape").decode() for c in text)
+
+
+def _print_check(result: CheckResult) -> None:
+    for corpus in result.corpora:
+        _print(_lengths_table(corpus), _findings_table(corpus))
+    if result.overlaps:
+        table = _table("first", "second", "sources", "pairs", "of second", "lines of second", title="Shared")
+        for o in result.overlaps:
+            share = f"{o.share_of_second:.1%}"
+            table.add_row(
+                o.first, o.second, f"{o.shared_sources:,}", f"{o.shared_pairs:,}", share, _some(o.lines)
+            )
+        _print(table)
+
+
+def _lengths_table(corpus: CorpusCheck) -> Table:
+    title = (
+        f"{corpus.name}: {corpus.lines:,} lines, {corpus.pairs:,} pairs, {corpus.distinct_pairs:,} different; "
+        f"{corpus.distinct_sources:,} different sources"
+    )
+    numbers = ("min", "median", "mean", "95 %", "max")
+    table = _table("length", *numbers, "by powers of two", title=title, right=numbers)
+    for kind, lengths in corpus.lengths.items():
+        values = (lengths.min, lengths.median, lengths.mean, lengths.p95, lengths.max)
+        most = max(lengths.histogram.values())
+        bars = "".join("▁▂▃▄▅▆▇█"[count * 7 // most] for count in lengths.histogram.values())
+        first, *_, last = [*lengths.histogram, *lengths.histogram]  # one bucket is both
+        table.add_row(kind.replace("_", " "), *(f"{v:,.4g}" for v in values), f"{first} {bars} {last}")
+    return table
+
+
+def _findings_table(corpus: CorpusCheck) -> Table:
+    table = _table("finding", "lines", "share", "the first of them", right=("lines", "share"))
+    for name, finding in corpus.findings.items():
+        share = f"{finding.count / max(corpus.lines, 1):.2%}" if finding.count else ""
+        table.add_row(name.replace("_", " "), f"{finding.count:,}", share, _some(finding.lines))
+    table.add_row("typical target/source ratio", f"{corpus.typical_ratio:.2f}", "", "in characters")
+    return table
+
+
+def _some(lines: list[int]) -> str:
+    return ", ".join(map(str, lines))
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Any]:
+    """A callback that draws one bar per file on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bars: dict[str, Any] = {}
+
+        def on_progress(name: str, done: int, size: int) -> None:
+            if name not in bars:
+                bars[name] = progress.add_task(name, total=size)
+            progress.update(bars[name], completed=done)
+
+        yield on_progress

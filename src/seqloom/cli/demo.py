@@ -1,0 +1,47 @@
+"""`seqloom demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    task: Annotated[str, typer.Option(help="pronunciation, dates or numbers.")] = "pronunciation",
+    minutes: Annotated[float | None, typer.Option(help="How long to train.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run directory; runs/demo-TASK if not given.")] = None,
+) -> None:
+    """Train, measure and draw a small model on data that needs no download, in about three minutes."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from seqloom.demo import demo_task, run_demo
+
+    chosen = demo_task(task)
+    console = Console()
+    console.print(f"[bold]{chosen.what}[/bold]", highlight=False)
+    result = run_demo(chosen, out or _free(Path("runs") / f"demo-{task}"), minutes=minutes)
+    table = Table("never seen", "predicted", "true", box=None, header_style="bold")
+    for source, answer, references in result.shown:
+        mark = "✓" if answer in references else "✗"
+        table.add_row(source, f"{mark} {answer}", "  or  ".join(references))
+    console.print(table)
+    for score in result.scores:
+        console.print(f"[bold]{score}[/bold]  on {score.count:,} held-out items", highlight=False)
+    print(f"\nrun directory      {result.run}")
+    print(f"attention picture  {result.picture}")
+    print("\nTry next:")
+    print(f"  echo {chosen.picture_of!r} | seqloom translate {result.run} --nbest 3 --json")
+    print(f"  seqloom evaluate {result.run} {result.test_file} --metrics {chosen.metrics} --group-by-source")
+    print(f"  seqloom info {result.run}")
+
+
+def _free(path: Path) -> Path:
+    """The path, or the first of path-2, path-3 … that does not exist yet."""
+    tried, number = path, 1
+    while tried.exists():
+        number += 1
+        tried = path.with_name(f"{path.name}-{number}")
+    return tried

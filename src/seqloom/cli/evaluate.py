@@ -1,0 +1,61 @@
+"""`seqloom evaluate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    files: Annotated[list[str] | None, typer.Argument(help="Tables of test pairs.")] = None,
+    metrics: Annotated[str, typer.Option(help="bleu, chrf, ter, exact, error, per, wer, cer …")] = "bleu,chrf",
+    source: Annotated[str | None, typer.Option(help="A file of sources, one per line.")] = None,
+    target: Annotated[str | None, typer.Option(help="The file of their references.")] = None,
+    source_column: Annotated[str | None, typer.Option(help="A name or a number.")] = None,
+    target_column: Annotated[str | None, typer.Option(help="Several references: 2,3,4.")] = None,
+    group_by_source: Annotated[
+        bool, typer.Option(help="Lines with the same source are references of one another.")
+    ] = False,
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    out: Annotated[Path | None, typer.Option(help="Write the translations to this file.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
+) -> None:
+    """Translate test data and measure the answers, with intervals and by sentence length."""
+    from seqloom.cli.progress import counter
+    from seqloom.evaluate.metrics import parse_metrics
+    from seqloom.evaluate.report import as_tables, make_report
+    from seqloom.files import write_atomically
+    from seqloom.run import Run, load
+    from seqloom.testset import read_testset
+
+    chosen = parse_metrics(metrics)
+    config = Run.open(run).config()
+    test = read_testset(
+        config.data,
+        files or [],
+        source=source,
+        target=target,
+        source_column=source_column,
+        target_column=target_column,
+        group_by_source=group_by_source,
+    )
+    translator = load(run, checkpoint=checkpoint, device=device)
+    with counter("translated", total=len(test.sources)) as advance:
+        answers = translator.translate(test.sources, beam=beam, on_progress=advance)
+    texts = [hypotheses[0].text for hypotheses in answers]
+    if out:
+        write_atomically(out, "".join(text + "\n" for text in texts))
+    settings = {"run": str(run), "data": test.name, "beam": beam or config.search.beam}
+    report = make_report(test.sources, texts, test.references, chosen, settings=settings)
+    if json_:
+        print(json.dumps(report.as_dict(), indent=2, ensure_ascii=False))
+    else:
+        from rich.console import Console
+
+        Console().print(as_tables(report))

@@ -1,0 +1,62 @@
+"""The command `seqloom`: every command is a thin file beside this one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from seqloom import __version__
+from seqloom.cli import data, demo, evaluate, info, models, train, translate
+from seqloom.errors import SeqloomError
+
+app = typer.Typer(
+    name="seqloom",
+    help="Sequence-to-sequence learning: bring pairs, leave with a model that is trained and measured.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("train")(train.train)
+app.command("resume")(train.resume)
+app.command("translate")(translate.translate)
+app.command("evaluate")(evaluate.evaluate)
+app.command("demo")(demo.demo)
+app.command("models")(models.models)
+app.command("info")(info.info)
+app.add_typer(data.app, name="data")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"seqloom {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command; a SeqloomError becomes one sentence and exit code 2."""
+    try:
+        app()
+    except SeqloomError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"hint:  {error.hint}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # `seqloom ... | head` is no error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)

@@ -1,0 +1,28 @@
+"""`seqloom models`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def models(json_: Annotated[bool, typer.Option("--json", help="A list of objects.")] = False) -> None:
+    """List the architectures that --model can name."""
+    from seqloom.registry import architectures
+
+    known = architectures().values()
+    if json_:
+        rows = [
+            {"name": a.name, "summary": a.summary, "paper": a.paper, "sizes": list(a.settings.SIZES)} for a in known
+        ]
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "what it is", "where it comes from", box=None)
+    for a in known:
+        table.add_row(a.name, a.summary, a.paper)
+    Console().print(table)

@@ -1,0 +1,64 @@
+"""`seqloom train` and `seqloom resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    pairs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables of pairs: TSV, CSV, JSONL or Parquet, also .gz; - is standard input."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The run directory to make.")] = ...,  # type: ignore[assignment]
+    valid: Annotated[list[str] | None, typer.Option(help="Tables of validation pairs.")] = None,
+    source: Annotated[str | None, typer.Option(help="A file of sources, one per line.")] = None,
+    target: Annotated[str | None, typer.Option(help="The file of their targets.")] = None,
+    valid_source: Annotated[str | None, typer.Option(help="A file of validation sources.")] = None,
+    valid_target: Annotated[str | None, typer.Option(help="The file of their targets.")] = None,
+    model: Annotated[str | None, typer.Option(help="The architecture; see `seqloom models`.")] = None,
+    size: Annotated[str | None, typer.Option(help="One dial for its size: tiny, small or base.")] = None,
+    long: Annotated[str | None, typer.Option(help="Too long a line: drop, truncate or error.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A YAML file of options.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Any option, e.g. --set train.max_minutes=30.")
+    ] = None,
+) -> None:
+    """Train a model on pairs of sequences.
+
+    A held-out part is split off when no validation data is given. Ctrl-C saves; `seqloom resume` goes on.
+    """
+    from seqloom.config import compose
+    from seqloom.corpus import keep_standard_input
+    from seqloom.pipeline import continue_run, create
+
+    tables = [keep_standard_input() if table == "-" else table for table in pairs or []]
+    values = {
+        "data.train": tables or None,
+        "data.valid": valid or None,
+        "data.source": source,
+        "data.target": target,
+        "data.valid_source": valid_source,
+        "data.valid_target": valid_target,
+        "data.long": long,
+        "model.name": model,
+        "model.size": size,
+    }
+    run = create(compose(config, values, set_ or ()), out)
+    if continue_run(run).finished:
+        print(f"trained: {out}")
+        print(f"  seqloom translate {out} FILE")
+        print(f"  seqloom evaluate {out} test.tsv")
+
+
+def resume(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> None:
+    """Go on training a run from its newest checkpoint, exactly as if it had never stopped."""
+    from seqloom.pipeline import continue_run
+    from seqloom.run import Run
+
+    state = continue_run(Run.open(run))
+    if state.finished:
+        print(f"trained: {run} ({state.step:,} steps: {state.finished})")

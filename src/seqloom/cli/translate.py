@@ -1,0 +1,78 @@
+"""`seqloom translate`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from seqloom.types import Hypothesis
+
+_LINES_AT_A_TIME = 5000  # enough to fill batches of like lengths, few enough to stream
+
+
+def translate(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    file: Annotated[str, typer.Argument(help="Lines to translate, or a table; - is standard input.")] = "-",
+    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    nbest: Annotated[int | None, typer.Option(help="Answers per line.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
+    alignment: Annotated[bool, typer.Option(help="Add the attention weights to the JSON.")] = False,
+    column: Annotated[str, typer.Option(help="The source column of a table, a name or a number.")] = "1",
+    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+) -> None:
+    """Translate lines: as many lines out as in, in order (with --nbest n, n lines per line)."""
+    from seqloom.cli.progress import counter
+    from seqloom.data.readers import read_source
+    from seqloom.data.report import DataReport
+    from seqloom.run import load
+
+    translator = load(run, checkpoint=checkpoint, device=device)
+    examples = read_source(file, source_column=column, report=DataReport())
+    number = 0
+    with _output(out) as write, counter("translated") as advance:
+        while chunk := [example.source for example in islice(examples, _LINES_AT_A_TIME)]:
+            answers = translator.translate(
+                chunk, beam=beam, nbest=nbest, alignment=alignment, on_progress=advance
+            )
+            for line, hypotheses in zip(chunk, answers, strict=True):
+                number += 1
+                for text in _lines(number, line, hypotheses, as_json=json_):
+                    write(text + "\n")
+
+
+def _lines(number: int, source: str, hypotheses: list[Hypothesis], *, as_json: bool) -> Iterator[str]:
+    if not as_json:
+        yield from (" ".join(hypothesis.text.splitlines()) for hypothesis in hypotheses)
+        return
+    from dataclasses import asdict
+
+    yield json.dumps(
+        {"line": number, "source": source, "hypotheses": [asdict(one) for one in hypotheses]},
+        ensure_ascii=False,
+    )
+
+
+@contextmanager
+def _output(path: Path | None) -> Iterator[Callable[[str], object]]:
+    """Where to write: standard output as it comes, or a file that appears when it is whole."""
+    if path is None:
+        yield sys.stdout.write
+        sys.stdout.flush()
+        return
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            yield file.write
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,206 @@
+"""Batches of like lengths within a token budget, in an order that depends on (seed, epoch) alone."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, count, islice
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from seqloom.data.store import TokenStore
+from seqloom.errors import SeqloomError
+from seqloom.types import BOS, EOS, PAD, Batch
+
+T = TypeVar("T")
+Indices = NDArray[np.int64]
+
+_BLOCK = 1024  # consecutive examples that are read together: the unit of shuffling over the corpus
+_BAND = 3  # batches in a band of like target lengths, see _by_length
+
+
+class Position(NamedTuple):
+    """A place in the stream: so many batches of that epoch are done."""
+
+    epoch: int
+    batch: int
+
+
+class BatchStream:
+    """Index arrays of batches; rows x the longest side (with its EOS) never exceeds `batch_tokens`.
+
+    Memory holds the lengths of one pool, whatever the size of the corpus.
+    """
+
+    def __init__(
+        self, store: TokenStore, *, batch_tokens: int, seed: int, pool: int = 65_536, shuffle: bool = True
+    ) -> None:
+        if len(store) == 0:
+            raise SeqloomError(
+                "There is no example to make batches of.", "see the data report for what was dropped, and why"
+            )
+        self._store = store
+        self._batch_tokens = batch_tokens
+        self._seed = seed
+        self._pool = pool
+        self._shuffle = shuffle
+
+    def epoch(self, epoch: int) -> Iterator[Indices]:
+        """All batches of an epoch: every example once."""
+        random = np.random.default_rng([self._seed, epoch])
+        starts = np.arange(0, len(self._store), _BLOCK)
+        if self._shuffle:
+            random.shuffle(starts)
+        blocks = max(1, self._pool // _BLOCK)
+        for first in range(0, len(starts), blocks):
+            yield from self._batches(starts[first : first + blocks], random)
+
+    def from_position(self, epoch: int, skip: int) -> Iterator[tuple[Position, Indices]]:
+        """Endless batches after the first `skip` of that epoch, each with the position after it."""
+        for current in count(epoch):
+            for done, batch in islice(enumerate(self.epoch(current), 1), skip, None):
+                yield Position(current, done), batch
+            skip = 0
+
+    def _batches(self, starts: Indices, random: np.random.Generator) -> list[Indices]:
+        """The batches of one pool of blocks."""
+        stops = np.minimum(starts + _BLOCK, len(self._store))
+        index = np.concatenate([np.arange(*block) for block in zip(starts, stops, strict=True)])
+        lengths = [self._store.lengths(*block) for block in zip(starts, stops, strict=True)]
+        source, target = (np.concatenate(side) + 1 for side in zip(*lengths, strict=True))  # with EOS
+        if self._shuffle:
+            order = random.permutation(len(index))
+            index, source, target = index[order], source[order], target[order]
+        order = _by_length(source, target, self._batch_tokens)
+        cuts = _cut(np.maximum(source, target)[order], self._batch_tokens)
+        batches = np.split(index[order], cuts)
+        if self._shuffle:
+            random.shuffle(batches)
+        return batches
+
+
+def _by_length(source: Indices, target: Indices, batch_tokens: int) -> Indices:
+    """The order by bands of target length; within a band by source length, up and down in turn.
+
+    So neighbours are alike on both sides, even where one band meets the next. A band is as narrow as it can
+    be while it fills a few batches: rare lengths share one, common ones have their own.
+    """
+    tokens = np.bincount(target, np.maximum(source, target))  # by target length
+    bands, band, filled = np.empty(len(tokens), np.int64), 0, 0.0
+    for length in range(len(tokens)):
+        bands[length] = band
+        filled += tokens[length]
+        if filled >= _BAND * batch_tokens:
+            band, filled = band + 1, 0.0
+    order = bands[target]
+    return np.lexsort((np.where(order % 2, -source, source), order))
+
+
+def _cut(widths: Indices, batch_tokens: int) -> list[int]:
+    """Where a new batch begins so that rows x widest stays within the budget."""
+    cuts, first, widest = [], 0, 0
+    for i, width in enumerate(widths.tolist()):
+        widest = max(widest, width)
+        if i > first and (i + 1 - first) * widest > batch_tokens:
+            cuts.append(i)
+            first, widest = i, width
+    return cuts
+
+
+def collate(store: TokenStore, indices: Indices) -> Batch:
+    """The batch of these pairs."""
+    return _batch(_gather(store, "source", indices), _gather(store, "target", indices), indices)
+
+
+def collate_ids(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]] | None, index: Sequence[int]
+) -> Batch:
+    """The batch of these ids, which come without BOS and EOS."""
+    target = None if targets is None else _flatten(targets)
+    return _batch(_flatten(sources), target, np.asarray(index, np.int64))
+
+
+class _Rows(NamedTuple):
+    """Sequences one after the other, and the length of each."""
+
+    ids: NDArray[Any]
+    lengths: Indices
+
+
+def _gather(store: TokenStore, side: str, indices: Indices) -> _Rows:
+    offsets = store.offsets[side]
+    starts = offsets[indices]
+    lengths = offsets[indices + 1] - starts
+    before = np.cumsum(lengths) - lengths  # where each row begins among the gathered ids
+    places = np.repeat(starts - before, lengths) + np.arange(lengths.sum())
+    return _Rows(store.ids[side][places], lengths)
+
+
+def _flatten(rows: Sequence[Sequence[int]]) -> _Rows:
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    return _Rows(np.fromiter(chain.from_iterable(rows), np.int64), lengths)
+
+
+def _batch(source: _Rows, target: _Rows | None, index: Indices) -> Batch:
+    source_ids, source_lengths = _with_eos(source)
+    if target is None:
+        return Batch(source_ids, source_lengths, torch.from_numpy(index))
+    target_out, target_lengths = _with_eos(target)
+    return Batch(
+        source_ids,
+        source_lengths,
+        torch.from_numpy(index),
+        target_in=_with_bos(target),
+        target_out=target_out,
+        target_lengths=target_lengths,
+        target_tokens=int(target.lengths.sum()) + len(index),
+    )
+
+
+def _with_eos(rows: _Rows) -> tuple[torch.Tensor, torch.Tensor]:
+    """(B, S) padded ids with EOS behind each row, and the (B,) lengths that count it."""
+    padded, real = _padded(rows)
+    padded[real] = rows.ids
+    padded[np.arange(len(padded)), rows.lengths] = EOS
+    return torch.from_numpy(padded), torch.from_numpy(rows.lengths + 1)
+
+
+def _with_bos(rows: _Rows) -> torch.Tensor:
+    """(B, T) padded ids with BOS before each row."""
+    padded, real = _padded(rows)
+    padded[:, 1:][real[:, :-1]] = rows.ids
+    padded[:, 0] = BOS
+    return torch.from_numpy(padded)
+
+
+def _padded(rows: _Rows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """An array of PAD with one more column than the longest row, and where the ids of the rows go."""
+    width = int(rows.lengths.max(initial=0)) + 1
+    real = np.arange(width) < rows.lengths[:, None]
+    return np.full((len(rows.lengths), width), PAD, np.int64), real
+
+
+def padding(batch: Batch) -> float:
+    """The share of real tokens in a batch, both sides together; 1 is no padding at all."""
+    real = int(batch.source_lengths.sum()) + batch.target_tokens
+    return real / (batch.source.numel() + (0 if batch.target_out is None else batch.target_out.numel()))
+
+
+def prefetch(batches: Iterator[T], depth: int = 2) -> Iterator[T]:
+    """The same items; a thread prepares the next `depth` while this one is in use."""
+
+    def take() -> list[T]:
+        return list(islice(batches, 1))  # empty at the end
+
+    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="prefetch")
+    try:
+        pending = deque(worker.submit(take) for _ in range(depth))
+        while item := pending.popleft().result():
+            pending.append(worker.submit(take))
+            yield from item
+    finally:
+        worker.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,109 @@
+"""Every dropped or changed line with its reason: nothing leaves a corpus silently."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seqloom.errors import SeqloomError
+from seqloom.files import write_json
+from seqloom.types import Example
+
+LONGEST_TEXT = 1000  # characters of a line that the report repeats; a longer one ends in an ellipsis
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedLine:
+    """A line that was dropped or changed, and why."""
+
+    file: str
+    line: int
+    reason: str
+    text: str
+
+
+@dataclass
+class DataReport:
+    """What happened to the lines of a corpus. Readers count every record in `total`, later steps drop."""
+
+    total: int = 0
+    lines: list[ReportedLine] = field(default_factory=list)
+    drops: Counter[str] = field(default_factory=Counter)  # by reason
+    changes: Counter[str] = field(default_factory=Counter)  # by reason
+
+    @property
+    def dropped(self) -> int:
+        return self.drops.total()
+
+    @property
+    def kept(self) -> int:
+        return self.total - self.dropped
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Dropped and changed lines by reason."""
+        return self.drops + self.changes
+
+    def drop(self, example: Example, reason: str) -> None:
+        """Lists a line that does not go on."""
+        self.drops[reason] += 1
+        self._list(example, reason)
+
+    def change(self, example: Example, reason: str) -> None:
+        """Lists a line that goes on changed, e.g. truncated."""
+        self.changes[reason] += 1
+        self._list(example, reason)
+
+    def _list(self, example: Example, reason: str) -> None:
+        text = example.source if example.target is None else f"{example.source}\t{example.target}"
+        if len(text) > LONGEST_TEXT:
+            text = text[: LONGEST_TEXT - 1] + "…"
+        self.lines.append(ReportedLine(example.file, example.line, reason, text))
+
+    def summary(self) -> str:
+        """One line for the screen: how many were kept, and what became of the others."""
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.counts.most_common())
+        text = f"{self.kept:,} of {self.total:,} lines kept"
+        return f"{text} ({reasons})" if reasons else text
+
+    def refuse_if_mostly_gone(self) -> None:
+        """Raises when less than half of the lines is left: such a file was read in the wrong way."""
+        if self.total == 0:
+            raise SeqloomError("The data has no lines.", "give files with at least one pair")
+        if 2 * self.dropped > self.total:
+            reason, _ = self.drops.most_common(1)[0]
+            first = next(line for line in self.lines if line.reason == reason)
+            raise SeqloomError(
+                f"{self.dropped:,} of {self.total:,} lines had to be dropped, mostly for: {reason} "
+                f"(the first is {first.file}, line {first.line}: {first.text[:80]!r}).",
+                "check the file's format and columns (data.format, data.source_column, data.target_column) "
+                "and data.max_length",
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of data-report.json."""
+        return {
+            "total": self.total,
+            "kept": self.kept,
+            "dropped": self.dropped,
+            "counts": dict(self.counts.most_common()),
+            "lines": [asdict(line) for line in self.lines],
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Writes data-report.json whole or not at all."""
+        write_json(Path(path), self.as_dict())
+
+
+def clean(examples: Iterable[Example], report: DataReport) -> Iterator[Example]:
+    """The examples that have something on both sides; the others go to the report."""
+    for example in examples:
+        if not example.source.strip():
+            report.drop(example, "empty source")
+        elif example.target is not None and not example.target.strip():
+            report.drop(example, "empty target")
+        else:
+            yield example

@@ -1,0 +1,59 @@
+"""Generated tasks for tests, teaching and the lab: as many pairs as wanted, the same for the same seed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+
+from seqloom.data.tasks import dates, numbers, symbols
+from seqloom.errors import SeqloomError
+from seqloom.types import Example
+
+ATTEMPTS = 200  # draws before a task counts as exhausted and a source may come again
+
+
+@dataclass(frozen=True)
+class Task:
+    """A way to draw pairs."""
+
+    name: str
+    summary: str
+    draw: Callable[[Random], tuple[str, str]]
+
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for task in (
+        Task("copy", "2 to 10 digits, as they are", symbols.copy),
+        Task("reverse", "2 to 10 digits, last to first", symbols.reverse),
+        Task("sort", "2 to 10 digits, in order", symbols.sort),
+        Task("addition", "123+89 to 212", symbols.addition),
+        Task("dates", "dates as people write them, in seven languages, to 2024-03-05", dates.draw),
+        Task("numbers", "numbers in English words to German words (needs num2words)", numbers.draw),
+    )
+}
+
+
+def generate(task: str, count: int, seed: int) -> Iterator[Example]:
+    """That many pairs of the task; sources differ from each other as long as the task has new ones."""
+    if task not in TASKS:
+        near = difflib.get_close_matches(task, TASKS, n=1)
+        raise SeqloomError(
+            f"There is no task called {task!r}.",
+            f"did you mean {near[0]!r}?" if near else f"the tasks are {', '.join(TASKS)}",
+        )
+    return _generate(TASKS[task], count, Random(seed))
+
+
+def _generate(task: Task, count: int, random: Random) -> Iterator[Example]:
+    seen: set[str] = set()
+    for line in range(1, count + 1):
+        source, target = task.draw(random)
+        for _ in range(ATTEMPTS):
+            if source not in seen:
+                break
+            source, target = task.draw(random)
+        seen.add(source)
+        yield Example(source, target, line, task.name)

@@ -1,0 +1,33 @@
+"""Tasks on digits: small enough to learn in a minute, and each one asks something else of a model."""
+
+from __future__ import annotations
+
+from random import Random
+
+
+def copy(random: Random) -> tuple[str, str]:
+    """The digits and the same digits."""
+    digits = _digits(random)
+    return " ".join(digits), " ".join(digits)
+
+
+def reverse(random: Random) -> tuple[str, str]:
+    """The digits and the digits from the last to the first."""
+    digits = _digits(random)
+    return " ".join(digits), " ".join(reversed(digits))
+
+
+def sort(random: Random) -> tuple[str, str]:
+    """The digits and the digits in ascending order."""
+    digits = _digits(random)
+    return " ".join(digits), " ".join(sorted(digits))
+
+
+def addition(random: Random) -> tuple[str, str]:
+    """A sum of two numbers with up to four digits each, and what it comes to."""
+    left, right = (random.randrange(10 ** random.randint(1, 4)) for _ in range(2))
+    return f"{left}+{right}", str(left + right)
+
+
+def _digits(random: Random) -> list[str]:
+    return random.choices("0123456789", k=random.randint(2, 10))

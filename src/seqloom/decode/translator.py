@@ -1,0 +1,93 @@
+"""Raw text in, raw text out: a model with its tokenizers and its search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from seqloom.data.batching import collate_ids
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.search import Found, beam_search
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import Hypothesis, StepModel
+
+
+class ModelTranslator:
+    """Translates with any StepModel. The answer for a line is the same alone or among others."""
+
+    def __init__(
+        self,
+        model: StepModel,
+        tokenizers: TokenizerPair,
+        search: SearchConfig,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.model = model
+        self.tokenizers = tokenizers
+        self.search = search
+        self.device = torch.device(device)
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        beam: int | None = None,
+        nbest: int | None = None,
+        alignment: bool = False,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The n best hypotheses of every line, in the order of the lines; an empty line stays empty."""
+        search = SearchConfig.model_validate(
+            {
+                **self.search.model_dump(),
+                **{k: v for k, v in (("beam", beam), ("nbest", nbest)) if v is not None},
+            }
+        )
+        sources = [self.tokenizers.source.encode(line) for line in lines]
+        answers: list[list[Hypothesis]] = [[Hypothesis(text="", score=0.0)] for _ in lines]
+        for group in batches_by_length([len(ids) for ids in sources], search):
+            found = self._search([sources[i] for i in group], search, alignment)
+            for i, hypotheses in zip(group, found, strict=True):
+                answers[i] = [self._hypothesis(sources[i], one) for one in hypotheses[: search.nbest]]
+            if on_progress:
+                on_progress(len(group))
+        return answers
+
+    def _search(self, sources: list[list[int]], search: SearchConfig, alignment: bool) -> list[list[Found]]:
+        return beam_search(
+            self.model,
+            collate_ids(sources, None, range(len(sources))).to(self.device),
+            beam=search.beam,
+            max_lengths=[search.max_length(len(ids) + 1) for ids in sources],
+            length_penalty=search.length_penalty,
+            want_attention=alignment,
+        )
+
+    def _hypothesis(self, source: list[int], found: Found) -> Hypothesis:
+        alignment: tuple[tuple[float, ...], ...] = ()
+        if found.attention is not None:
+            rows = found.attention[:, : len(source) + 1].tolist()
+            alignment = tuple(tuple(row) for row in rows)
+        return Hypothesis(
+            text=self.tokenizers.target.decode(found.tokens),
+            score=found.score,
+            log_prob=sum(found.log_probs),
+            tokens=tuple(self.tokenizers.target.pieces(found.tokens)),
+            token_log_probs=tuple(found.log_probs),
+            source_tokens=tuple(self.tokenizers.source.pieces(source)),
+            alignment=alignment,
+            finished=found.finished,
+        )
+
+
+def batches_by_length(lengths: Sequence[int], search: SearchConfig) -> Iterator[list[int]]:
+    """Positions of lines of like length, longest first, within the token budget; empty lines are left out."""
+    group: list[int] = []
+    for i in sorted((i for i, n in enumerate(lengths) if n), key=lambda i: -lengths[i]):
+        if group and (len(group) + 1) * (lengths[group[0]] + 1) * search.beam > search.batch_tokens:
+            yield group
+            group = []
+        group.append(i)
+    if group:
+        yield group

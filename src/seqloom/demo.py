@@ -1,0 +1,183 @@
+"""`seqloom demo`: the whole straight line on data that needs no download, in a few minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seqloom.config import compose
+from seqloom.data.lexicon import cmudict_examples, split_words
+from seqloom.data.tasks import generate
+from seqloom.errors import SeqloomError
+from seqloom.evaluate.metrics import Score, evaluate
+from seqloom.evaluate.references import group_by_source
+from seqloom.files import write_atomically
+from seqloom.inspect.attention import attention_picture
+from seqloom.pipeline import continue_run, create
+from seqloom.run import load
+from seqloom.types import Example, Hypothesis
+
+_SEED = 20_26
+
+
+@dataclass(frozen=True)
+class DemoTask:
+    """A task, its data, and the options that suit it."""
+
+    name: str
+    what: str
+    split: Callable[[], tuple[list[Example], list[Example]]]
+    metrics: str
+    picture_of: str  # the source whose attention is drawn
+    minutes: float
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demo shows."""
+
+    run: Path
+    test_file: Path
+    picture: Path
+    scores: list[Score]
+    shown: list[tuple[str, str, list[str]]]  # source, answer, references
+    finished: bool
+
+
+def _pronunciation() -> tuple[list[Example], list[Example]]:
+    return split_words(cmudict_examples(), held_out=2000, seed=_SEED)
+
+
+def _generated(task: str, count: int) -> Callable[[], tuple[list[Example], list[Example]]]:
+    def split() -> tuple[list[Example], list[Example]]:
+        examples = list(generate(task, count + 1000, _SEED))
+        return examples[1000:], examples[:1000]
+
+    return split
+
+
+_COMMON: dict[str, Any] = {
+    "model.name": "transformer",
+    "model.size": "tiny",
+    "data.valid_max": 500,
+    "train.schedule": "cosine",
+    "train.clip": 1.0,
+    "train.validate_every": 100_000_000,
+    "train.checkpoint_every": 2000,
+    "train.label_smoothing": 0.1,
+    "train.ema": 0.995,
+}
+
+TASKS: dict[str, DemoTask] = {
+    task.name: task
+    for task in (
+        DemoTask(
+            "pronunciation",
+            "English words → phonemes (CMU dictionary)",
+            _pronunciation,
+            metrics="per,error",
+            picture_of="thoroughly",
+            minutes=2.5,
+            settings={
+                "text.tokenizer": "char",
+                "text.target_tokenizer": "word",
+                "text.byte_fallback": False,
+                "train.batch_tokens": 800,
+                "train.learning_rate": 3e-3,
+                "train.warmup": 200,
+                "model.dropout": 0.0,
+            },
+        ),
+        DemoTask(
+            "dates",
+            "dates as people write them → ISO 8601",
+            _generated("dates", 40_000),
+            metrics="exact,cer",
+            picture_of="den 3. Oktober 1990",
+            minutes=1.5,
+            settings={
+                "text.tokenizer": "char",
+                "text.byte_fallback": False,
+                "train.batch_tokens": 1600,
+                "train.learning_rate": 3e-3,
+                "train.warmup": 200,
+                "model.dropout": 0.0,
+            },
+        ),
+        DemoTask(
+            "numbers",
+            "numbers in words, English → German",
+            _generated("numbers", 40_000),
+            metrics="exact,cer",
+            picture_of="four hundred and sixty-seven thousand, three hundred and twenty-one",
+            minutes=1.5,
+            settings={
+                "text.tokenizer": "bpe",
+                "text.vocab_size": 300,
+                "text.byte_fallback": False,
+                "train.batch_tokens": 1600,
+                "train.learning_rate": 3e-3,
+                "train.warmup": 200,
+                "model.dropout": 0.0,
+            },
+        ),
+    )
+}
+
+
+def demo_task(name: str) -> DemoTask:
+    """The demo of that name."""
+    if name not in TASKS:
+        raise SeqloomError(f"There is no demo called {name!r}.", f"the demos are {', '.join(TASKS)}")
+    return TASKS[name]
+
+
+def run_demo(
+    task: DemoTask, out: Path, *, minutes: float | None = None, settings: dict[str, Any] | None = None
+) -> DemoResult:
+    """Trains on all but the held-out part, measures on it, and draws one attention picture."""
+    folder = out.with_name(f"{out.name}-data")
+    training, test = task.split()
+    train_file, test_file = folder / "train.tsv", folder / "test.tsv"
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(train_file, training)
+    _write(test_file, test)
+    values = {
+        "data.train": str(train_file),
+        **_COMMON,
+        **task.settings,
+        "train.max_minutes": minutes or task.minutes,
+        **(settings or {}),
+    }
+    run = create(compose(values=values), out)
+    state = continue_run(run)
+    translator = load(run.folder)
+    sources, references = group_by_source((e.source, e.target or "") for e in test)
+    answers = [best[0].text for best in translator.translate(sources)]
+    drawn = translator.translate([task.picture_of], alignment=True)[0][0]
+    return DemoResult(
+        run=run.folder,
+        test_file=test_file,
+        picture=_draw(drawn, run.folder / "attention.png"),
+        scores=evaluate(answers, references, task.metrics),
+        shown=list(zip(sources, answers, references, strict=True))[: 12 * 7 : 7],
+        finished=bool(state.finished),
+    )
+
+
+def _write(file: Path, examples: Iterable[Example]) -> None:
+    write_atomically(file, "".join(f"{e.source}\t{e.target}\n" for e in examples))
+
+
+def _draw(hypothesis: Hypothesis, path: Path) -> Path:
+    attention_picture(
+        hypothesis.source_tokens,
+        hypothesis.tokens,
+        hypothesis.alignment,
+        path,
+        title="where each output symbol looked",
+    )
+    return path

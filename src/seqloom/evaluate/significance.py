@@ -1,0 +1,93 @@
+"""Whether the difference between two systems could be chance: paired bootstrap resampling (Koehn, 2004)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from seqloom.errors import SeqloomError
+from seqloom.evaluate.metrics import (
+    BOOTSTRAP,
+    SEED,
+    Metric,
+    checked_references,
+    computed,
+    one_metric,
+    statistics_of,
+)
+from seqloom.evaluate.resample import interval, resampled_totals
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """System b against system a on the same sentences; delta = b - a, with its 95 % interval."""
+
+    name: str
+    label: str
+    a: float
+    b: float
+    delta: float
+    low: float
+    high: float
+    p_value: float
+    count: int
+    higher_is_better: bool
+
+    def winner(self, *, level: float = 0.05) -> str | None:
+        """`a` or `b`, whichever is better beyond chance, or None."""
+        if self.p_value > level:
+            return None
+        return "b" if (self.delta > 0) == self.higher_is_better else "a"
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        change = f"{self.delta:+.1f} [{self.low:+.1f}, {self.high:+.1f}]"
+        return f"{self.label} {self.a:.1f} → {self.b:.1f} ({change}, p = {self.p_value:.3f})"
+
+
+def compare(
+    hypotheses_a: Sequence[str],
+    hypotheses_b: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metric: str | Metric,
+    *,
+    bootstrap: int = BOOTSTRAP,
+    seed: int = SEED,
+) -> Comparison:
+    """How far b is from a, and how often chance alone would bring two equal systems that far apart.
+
+    Both are scored on the same resampled sentences. The p-value is two-sided: the share of samples whose
+    difference strays from the mean difference by at least the one observed (Riezler and Maxwell, 2005).
+    """
+    if bootstrap < 1:
+        raise SeqloomError(f"A comparison needs bootstrap samples, got {bootstrap}.", "use 1000")
+    chosen = one_metric(metric)
+    statistics = [
+        statistics_of(chosen, system, checked_references(system, references))
+        for system in (hypotheses_a, hypotheses_b)
+    ]
+    a, b = (chosen.compute(matrix.sum(axis=0)) for matrix in statistics)
+    drawn_a, drawn_b = (
+        computed(chosen, resampled_totals(matrix, bootstrap=bootstrap, seed=seed)) for matrix in statistics
+    )
+    differences = drawn_b - drawn_a
+    low, high = interval(differences)
+    extreme = np.abs(differences - differences.mean()) >= abs(b - a)
+    p_value = (int(extreme.sum()) + 1) / (bootstrap + 1)  # + 1: the sample that was observed
+    return Comparison(
+        name=chosen.name,
+        label=chosen.label,
+        a=a,
+        b=b,
+        delta=b - a,
+        low=low,
+        high=high,
+        p_value=p_value,
+        count=len(references),
+        higher_is_better=chosen.higher_is_better,
+    )

@@ -1,0 +1,36 @@
+"""What the operating system lets us tune."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+
+
+def keep_freed_memory() -> None:
+    """Lets glibc keep the memory of freed tensors instead of handing it back page by page.
+
+    Each step allocates the same large tensors again; without this the kernel clears every page of
+    every one of them anew, which costs more than many of the operations that fill them.
+    """
+    if sys.platform == "linux":
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:  # absent in other C libraries
+            mallopt(_M_MMAP_THRESHOLD, 1 << 30)
+            mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def cache_folder() -> Path:
+    """Where downloads and token stores are kept: SEQLOOM_CACHE, or seqloom in the user's cache folder."""
+    if own := os.environ.get("SEQLOOM_CACHE"):
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "seqloom"

@@ -1,0 +1,186 @@
+"""From a pair file to a run directory: read, split, tokenise, build, train."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from seqloom.config import Config, compose
+from seqloom.corpus import Corpus, Prepared
+from seqloom.data.batching import BatchStream, collate, prefetch
+from seqloom.decode.translator import ModelTranslator
+from seqloom.errors import SeqloomError
+from seqloom.evaluate.metrics import evaluate, parse_metrics
+from seqloom.files import new_folder, write_atomically, write_json
+from seqloom.machine import keep_freed_memory
+from seqloom.run import Run, build_model, choose_device, load
+from seqloom.train.checkpoint import TrainState
+from seqloom.train.log import RunLog, duration
+from seqloom.train.loop import Feed, Trainer, Validation, batch_loss
+
+
+def train(
+    pairs: str | Path | None = None,
+    *,
+    out: str | Path,
+    source: str | Path | None = None,
+    target: str | Path | None = None,
+    valid: str | Path | None = None,
+    model: str | None = None,
+    size: str | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    quiet: bool = False,
+) -> ModelTranslator:
+    """The translator of a new run in `out`, trained on a table of pairs or on two aligned files.
+
+    `settings` holds further options by their dotted names, e.g. {"train.max_steps": 1000}.
+    """
+    values = {
+        "data.train": str(pairs) if pairs is not None else None,
+        "data.source": str(source) if source is not None else None,
+        "data.target": str(target) if target is not None else None,
+        "data.valid": str(valid) if valid is not None else None,
+        "model.name": model,
+        "model.size": size,
+        **(settings or {}),
+    }
+    composed = compose(Path(config) if config else None, values)
+    run = create(composed, out, quiet=quiet)
+    continue_run(run, quiet=quiet)
+    return load(run.folder, device=composed.train.device)
+
+
+def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
+    """A run directory that is ready to train: nothing of it exists until all of it does."""
+    run = Run(Path(out))
+    if run.folder.exists() and (not run.folder.is_dir() or any(run.folder.iterdir())):
+        raise SeqloomError(
+            f"{out} already exists and is not empty.",
+            f"choose another --out, or go on training with: seqloom resume {out}",
+        )
+    prepared = Corpus(config.data, config.text).prepare(say=_sayer(quiet))
+    build_model(config, prepared.tokenizers)  # what cannot be built is told before anything is written
+    run.folder.parent.mkdir(parents=True, exist_ok=True)
+    with new_folder(run.folder) as folder:
+        draft = Run(folder)
+        write_atomically(draft.config_file, config.to_yaml())
+        prepared.tokenizers.save(draft.tokenizer_folder)
+        prepared.report.save(folder / "data-report.json")
+        write_json(draft.data_file, prepared.fingerprints)
+    return run
+
+
+def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
+    """Trains a run from where it stands: from the beginning, or from its newest checkpoint."""
+    config = run.config()
+    keep_freed_memory()
+    if config.train.threads:
+        torch.set_num_threads(config.train.threads)
+    device = choose_device(config.train.device)
+    prepared = Corpus(config.data, config.text).reopen(run, say=_sayer(quiet))
+    model = build_model(config, prepared.tokenizers).to(device)
+    checkpoints = run.checkpoints(config.train.keep)
+    checkpoints.folder.mkdir(exist_ok=True)
+    stream = BatchStream(prepared.train, batch_tokens=config.train.batch_tokens, seed=config.train.seed)
+    newest = max(checkpoints.steps(), default=0)
+    with (
+        RunLog(run.folder, step=newest, tensorboard=config.train.tensorboard, quiet=quiet) as log,
+        _stop_on_signals(log.say) as stop,
+    ):
+        if newest == 0:
+            count = sum(weight.numel() for weight in model.parameters())
+            log.say(f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} pairs")
+        trainer = Trainer(
+            model,
+            config.train,
+            feed=_feeder(stream, prepared),
+            batches_per_epoch=sum(1 for _ in stream.epoch(0)) if config.train.max_epochs else 0,
+            validate=_validator(model, config, prepared, device),
+            checkpoints=checkpoints,
+            log=log,
+            stop=stop,
+            device=device,
+        )
+        state = trainer.run()
+        if state.finished:
+            log.say(f"done after {state.step:,} steps, {duration(state.seconds)}: {state.finished}")
+        else:
+            log.say(f"stopped at step {state.step:,}; go on with: seqloom resume {run.folder}")
+    return state
+
+
+def _sayer(quiet: bool) -> Callable[[str], None]:
+    return lambda line: None if quiet else print(line, file=sys.stderr, flush=True)
+
+
+def _feeder(stream: BatchStream, prepared: Prepared) -> Callable[[int, int], Iterator[Feed]]:
+    def feed(epoch: int, skip: int) -> Iterator[Feed]:
+        batches = (
+            Feed(position.epoch, position.batch, collate(prepared.train, indices))
+            for position, indices in stream.from_position(epoch, skip)
+        )
+        return prefetch(batches)
+
+    return feed
+
+
+def _validator(
+    model: nn.Module, config: Config, prepared: Prepared, device: torch.device
+) -> Callable[[], Validation]:
+    """A function that measures the loss and, by decoding, the chosen metrics on the validation part."""
+    metrics = parse_metrics(",".join(config.train.metrics)) if config.train.metrics else []
+    stream = BatchStream(prepared.valid, batch_tokens=config.train.batch_tokens, seed=0, shuffle=False)
+    shown = list(islice(prepared.valid_examples(), config.train.validate_lines)) if metrics else []
+    translator = ModelTranslator(model, prepared.tokenizers, config.search, device)  # type: ignore[arg-type]
+
+    def validate() -> Validation:
+        total, count = 0.0, 0
+        with torch.no_grad():
+            for indices in stream.epoch(0):
+                batch = collate(prepared.valid, indices).to(device)
+                total += batch_loss(model, batch, 0.0, config.train.precision).nll.item()
+                count += batch.target_tokens
+        values = {"loss": total / count}
+        goals = {"loss": -values["loss"]}
+        if metrics:
+            answers = [best[0].text for best in translator.translate([e.source for e in shown])]
+            references = [[e.target or ""] for e in shown]
+            for score in evaluate(answers, references, metrics, bootstrap=0):
+                values[score.name] = score.value
+                goals[score.name] = score.value if score.higher_is_better else -score.value
+        return Validation(values, goals[config.train.best_by])
+
+    return validate
+
+
+@contextmanager
+def _stop_on_signals(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
+    """A question that turns true on Ctrl-C or SIGTERM; a second Ctrl-C interrupts at once."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+
+    def on_signal(number: int, frame: object) -> None:
+        if asked.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.set()
+        say(f"{signal.Signals(number).name} received: saving after this step")
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+

@@ -1,0 +1,150 @@
+"""A run directory: tokenizer, config and weights in one place, all that translating needs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from seqloom.config import Config, from_tree, read_yaml
+from seqloom.decode.translator import ModelTranslator
+from seqloom.errors import SeqloomError
+from seqloom.registry import architecture
+from seqloom.text.pair import TokenizerPair
+from seqloom.train.checkpoint import AVERAGE, BEST, MODEL, Checkpoints, load_weights
+from seqloom.types import Vocabularies
+
+
+@dataclass(frozen=True)
+class Run:
+    """The files of a run directory."""
+
+    folder: Path
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Run:
+        """The run in that folder, or an error that says what is missing."""
+        run = cls(Path(folder))
+        if not run.folder.is_dir():
+            raise SeqloomError(f"There is no run directory {folder}.", "seqloom train ... --out DIR makes one")
+        if not run.config_file.is_file():
+            raise SeqloomError(
+                f"{folder} is not a run directory: it has no config.yaml.",
+                "give the folder that --out named when training",
+            )
+        return run
+
+    @property
+    def config_file(self) -> Path:
+        return self.folder / "config.yaml"
+
+    @property
+    def tokenizer_folder(self) -> Path:
+        return self.folder / "tokenizer"
+
+    @property
+    def data_file(self) -> Path:
+        return self.folder / "data.json"
+
+    def config(self) -> Config:
+        return from_tree(read_yaml(self.config_file), where=str(self.config_file))
+
+    def tokenizers(self) -> TokenizerPair:
+        return TokenizerPair.load(self.tokenizer_folder)
+
+    def checkpoints(self, keep: int = 3) -> Checkpoints:
+        return Checkpoints(self.folder / "checkpoints", keep)
+
+    def weights(self, checkpoint: str | None = None) -> Path:
+        """The weights file of a named checkpoint, by default the best one, else the newest."""
+        folder = self.folder / "checkpoints"
+        if checkpoint is not None:
+            file = folder / checkpoint / MODEL
+            if not file.is_file():
+                known = ", ".join(sorted(p.name for p in folder.glob("*") if (p / MODEL).is_file()))
+                raise SeqloomError(
+                    f"{self.folder} has no checkpoint {checkpoint!r}.", f"there is {known or 'none yet'}"
+                )
+            return file
+        steps = self.checkpoints().steps()
+        names = [BEST, *(f"step-{step}" for step in reversed(steps)), AVERAGE]
+        for name in names:
+            if (folder / name / MODEL).is_file():
+                return folder / name / MODEL
+        raise SeqloomError(
+            f"{self.folder} has no checkpoint yet.", f"seqloom resume {self.folder} goes on training"
+        )
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl."""
+        file = self.folder / "metrics.jsonl"
+        if not file.exists():
+            return []
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def build_model(config: Config, tokenizers: TokenizerPair) -> nn.Module:
+    """The model of a configuration, with fresh weights drawn from the run's seed."""
+    vocabularies = Vocabularies(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
+    torch.manual_seed(config.train.seed)
+    model: nn.Module = architecture(config.model.name).build(config.model, vocabularies)
+    return model
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; `auto` takes an accelerator if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise SeqloomError(
+            f"The device {name!r} cannot be used here.", "try device cpu or auto"
+        ) from error
+    return device
+
+
+def load(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> ModelTranslator:
+    """The translator of a run directory: raw text in, raw text out."""
+    run = Run.open(folder)
+    config, tokenizers = run.config(), run.tokenizers()
+    weights = run.weights(checkpoint)
+    model = build_model(config, tokenizers)
+    load_weights(model, weights)
+    target = choose_device(device)
+    model.to(target).eval()
+    return ModelTranslator(model, tokenizers, config.search, target)  # type: ignore[arg-type]
+
+
+def describe(run: Run) -> dict[str, Any]:
+    """What a person asks about a run, as plain data."""
+    config, tokenizers = run.config(), run.tokenizers()
+    model = build_model(config, tokenizers)
+    lines = run.metrics()
+    checks = [line for line in lines if line["kind"] in ("valid", "average")]
+    best = [line for line in checks if line["best"]]
+    last = max((line["step"] for line in lines), default=0)
+    facts: dict[str, Any] = {
+        "run": str(run.folder),
+        "model": config.model.model_dump(mode="json", exclude_none=True),
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "vocabulary": {"source": tokenizers.source.size, "target": tokenizers.target.size},
+        "joint_vocabulary": tokenizers.joint,
+        "steps": last,
+        "checkpoints": run.checkpoints().steps(),
+    }
+    if checks:
+        facts["minutes"] = round(max(line.get("seconds", 0.0) for line in checks) / 60, 1)
+    if best:
+        facts["best_step"] = best[-1]["step"]
+        facts["best"] = {
+            key: value
+            for key, value in best[-1].items()
+            if isinstance(value, float) and key not in ("seconds",)
+        }
+    return facts

@@ -1,0 +1,44 @@
+"""What happens to a line before it is cut into pieces; the only step that may change a text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cached_property
+from typing import Literal
+
+from seqloom.settings import Settings
+from seqloom.text.config import Normalization
+
+_FORMS: dict[Normalization, Literal["NFC", "NFKC"] | None] = {"none": None, "nfc": "NFC", "nfkc": "NFKC"}
+
+
+class Normalizer(Settings):
+    """Unicode form, letter case and spaces of a text. Tags stay as they are written."""
+
+    normalize: Normalization
+    lowercase: bool
+    collapse_spaces: bool
+    tags: tuple[str, ...]
+
+    def __call__(self, text: str) -> str:
+        """The normalised text."""
+        if self._tag_pattern:
+            parts = self._tag_pattern.split(text)  # the odd ones are tags
+            text = "".join(part if i % 2 else self._change(part) for i, part in enumerate(parts))
+        else:
+            text = self._change(text)
+        # Last, because a compatibility form may bring in new spaces.
+        return " ".join(text.split()) if self.collapse_spaces else text
+
+    def _change(self, text: str) -> str:
+        if self.lowercase:
+            text = text.lower()
+        form = _FORMS[self.normalize]
+        return unicodedata.normalize(form, text) if form else text
+
+    @cached_property
+    def _tag_pattern(self) -> re.Pattern[str] | None:
+        if not self.tags:
+            return None
+        return re.compile(rf"(?<!\S)({'|'.join(map(re.escape, self.tags))})(?!\S)")

@@ -1,0 +1,123 @@
+"""The tokenizers of both sides: one joint model, or one per side."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from seqloom.errors import SeqloomError
+from seqloom.text.config import RESERVED, Kind, TextConfig
+from seqloom.text.tokenizer import Tokenizer
+
+Pairs = Callable[[], Iterable[tuple[str, str]]]
+
+_TAG = re.compile(r"<[^\s<>]+>")
+_MOST_TAGS = 256  # the most frequent ones; data where every line begins with a new symbol has no tags
+
+
+@dataclass(frozen=True)
+class TokenizerPair:
+    """The tokenizer of the source and that of the target; the same object when they are joint."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def joint(self) -> bool:
+        """Whether both sides share their ids."""
+        return self.source is self.target
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that the ids of both sides depend on."""
+        return hashlib.sha256(f"{self.source.fingerprint} {self.target.fingerprint}".encode()).hexdigest()
+
+    @property
+    def notes(self) -> list[str]:
+        """What the person should know about how the vocabularies came out."""
+        if self.joint:
+            return self.source.notes
+        return [
+            f"{side}: {note}"
+            for side, tokenizer in (("source", self.source), ("target", self.target))
+            for note in tokenizer.notes
+        ]
+
+    @classmethod
+    def train(cls, config: TextConfig, pairs: Pairs) -> TokenizerPair:
+        """Tokenizers for such pairs, trained on a sample of them."""
+        source_kind, target_kind = config.kinds
+        lines, found = _sample(pairs(), config.sample // (2 if config.is_joint else 1) or 1)
+        tags = found if config.tags is None else config.tags
+        if config.is_joint:
+            tokenizer = _train(config, source_kind, (line for pair in lines for line in pair), tags)
+            return cls(tokenizer, tokenizer)
+        return cls(
+            _train(config, source_kind, (source for source, _ in lines), tags),
+            _train(config, target_kind, (target for _, target in lines), config.tags or ()),
+        )
+
+    def save(self, folder: Path) -> None:
+        """Writes joint.* or source.* and target.*."""
+        if self.joint:
+            self.source.save(folder, "joint")
+        else:
+            self.source.save(folder, "source")
+            self.target.save(folder, "target")
+
+    @classmethod
+    def load(cls, folder: Path) -> TokenizerPair:
+        """The pair that `save` wrote."""
+        if not folder.is_dir():
+            raise SeqloomError(
+                f"There is no tokenizer folder {folder}.",
+                "the run directory is incomplete; copy it again or train anew",
+            )
+        if (folder / "joint.json").exists():
+            tokenizer = Tokenizer.load(folder, "joint")
+            return cls(tokenizer, tokenizer)
+        return cls(Tokenizer.load(folder, "source"), Tokenizer.load(folder, "target"))
+
+
+def _train(config: TextConfig, kind: Kind, lines: Iterable[str], tags: Sequence[str]) -> Tokenizer:
+    return Tokenizer.train(
+        lines,
+        kind=kind,
+        vocab_size=config.vocab_size,
+        normalize=config.normalize,
+        lowercase=config.lowercase,
+        collapse_spaces=config.collapse_spaces,
+        byte_fallback=config.byte_fallback,
+        tags=tags,
+    )
+
+
+def _sample(pairs: Iterable[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+    """At most `size` pairs, drawn with equal chances and always the same ones, and the tags of all pairs."""
+    draw = random.Random(0)
+    sample: list[tuple[str, str]] = []
+    tags = Counter[str]()
+    for seen, pair in enumerate(pairs):
+        tags.update(tag for tag in _leading_tags(pair[0]) if tag in tags or len(tags) < 4 * _MOST_TAGS)
+        if seen < size:
+            sample.append(pair)
+        elif (place := draw.randrange(seen + 1)) < size:  # reservoir sampling: one pass, fixed memory
+            sample[place] = pair
+    return sample, tuple(sorted(tag for tag, _ in tags.most_common(_MOST_TAGS)))
+
+
+def _leading_tags(line: str) -> list[str]:
+    """The symbols such as <2de> that a line begins with."""
+    if not line.startswith("<"):
+        return []
+    tags = []
+    for symbol in line.split():
+        if not _TAG.fullmatch(symbol) or RESERVED.fullmatch(symbol):
+            break
+        tags.append(symbol)
+    return tags

@@ -1,0 +1,167 @@
+"""Text to ids and back without loss, over SentencePiece."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqloom.errors import SeqloomError
+from seqloom.settings import Settings
+from seqloom.text.config import Kind, Normalization
+from seqloom.text.normalize import Normalizer
+from seqloom.text.training import SPACE, train_sentencepiece
+from seqloom.types import BOS, EOS, PAD, UNK
+
+# SentencePiece marks a space by U+2581 and gives the tab a meaning of its own. Swapping them with characters
+# that carry none makes both ordinary text; the same table leads back.
+_SWAP = str.maketrans({" ": SPACE, SPACE: " ", "\t": "\ue009", "\ue009": "\t"})
+_RARE = re.compile(f"[{SPACE}\t\ue009]")
+_UNKNOWN = "⁇"
+
+
+class TokenizerSettings(Settings):
+    """All that a tokenizer is besides its SentencePiece model."""
+
+    kind: Kind
+    normalizer: Normalizer
+
+
+class Tokenizer:
+    """Ids of a text, and the text of ids: decode(encode(text)) == normalize(text) with byte fallback."""
+
+    def __init__(self, model: bytes, settings: TokenizerSettings, notes: Iterable[str] = ()) -> None:
+        import sentencepiece
+
+        self._model = model
+        self.settings = settings
+        self.notes = list(notes)
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._prefix = _prefix(settings.kind)
+        self._bytes = [self._bytes_of(id) for id in range(self.size)]
+
+    @classmethod
+    def train(
+        cls,
+        lines: Iterable[str],
+        *,
+        kind: Kind,
+        vocab_size: int,
+        normalize: Normalization,
+        lowercase: bool,
+        collapse_spaces: bool,
+        byte_fallback: bool,
+        tags: Sequence[str],
+    ) -> Tokenizer:
+        """A tokenizer for such lines. The same lines give the same tokenizer on every machine."""
+        normalizer = Normalizer(
+            normalize=normalize, lowercase=lowercase, collapse_spaces=collapse_spaces, tags=tuple(tags)
+        )
+        prefix = _prefix(kind)
+        model, notes = train_sentencepiece(
+            [_mark_spaces(normalizer(line), prefix) for line in lines],
+            kind=kind,
+            vocab_size=vocab_size,
+            byte_fallback=byte_fallback,
+            symbols=[prefix + tag for tag in tags],
+        )
+        return cls(model, TokenizerSettings(kind=kind, normalizer=normalizer), notes)
+
+    @property
+    def size(self) -> int:
+        """The number of ids."""
+        return int(self._processor.get_piece_size())
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that the ids depend on."""
+        return hashlib.sha256(self._model + self.settings.model_dump_json().encode()).hexdigest()
+
+    def normalize(self, text: str) -> str:
+        """The text as the tokenizer sees it."""
+        return self.settings.normalizer(text)
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, without BOS and EOS."""
+        ids: list[int] = self._processor.encode(self._prepare(text))
+        return ids
+
+    def encode_batch(self, texts: Iterable[str], threads: int) -> list[list[int]]:
+        """The ids of every text, encoded by so many threads."""
+        ids: list[list[int]] = self._processor.encode(list(map(self._prepare, texts)), num_threads=threads)
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids; PAD, BOS and EOS have none."""
+        text = b"".join([self._bytes[id] for id in ids]).decode("utf-8", errors="replace")
+        return text.removeprefix(self._prefix).translate(_SWAP)
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """One readable piece per id; '▁' is a space."""
+        pieces = [str(self._processor.id_to_piece(int(id))) for id in ids]
+        return [piece.removeprefix(SPACE) for piece in pieces] if self.settings.kind == "word" else pieces
+
+    def save(self, folder: Path, side: str) -> None:
+        """Writes SIDE.model and SIDE.json."""
+        folder.mkdir(parents=True, exist_ok=True)
+        record = {"model_sha256": hashlib.sha256(self._model).hexdigest(), **self.settings.model_dump()}
+        (folder / f"{side}.model").write_bytes(self._model)
+        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+        (folder / f"{side}.json").write_text(text, encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path, side: str) -> Tokenizer:
+        """The tokenizer that `save` wrote."""
+        path = folder / f"{side}.json"
+        model = _read(folder / f"{side}.model")
+        try:
+            record: dict[str, Any] = json.loads(_read(path))
+            expected = record.pop("model_sha256")
+            settings = TokenizerSettings.model_validate(record)
+        except (ValueError, KeyError, TypeError) as error:
+            raise _damaged(path) from error
+        if hashlib.sha256(model).hexdigest() != expected:
+            raise _damaged(folder / f"{side}.model")
+        return cls(model, settings)
+
+    def _prepare(self, text: str) -> str:
+        return _mark_spaces(self.normalize(text), self._prefix)
+
+    def _bytes_of(self, id: int) -> bytes:
+        if id in (PAD, BOS, EOS):
+            return b""
+        if id == UNK:
+            return _UNKNOWN.encode()
+        piece: str = self._processor.id_to_piece(id)
+        return bytes([int(piece[1:-1], 16)]) if self._processor.is_byte(id) else piece.encode()
+
+
+def _prefix(kind: Kind) -> str:
+    """What a line begins with: the first word looks like any other; characters need no such thing."""
+    return "" if kind == "char" else SPACE
+
+
+def _mark_spaces(text: str, prefix: str) -> str:
+    if not text:
+        return ""
+    return prefix + (text.translate(_SWAP) if _RARE.search(text) else text.replace(" ", SPACE))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SeqloomError(
+            f"The tokenizer file {path} cannot be read: {error.strerror}.",
+            "the run directory is incomplete; copy it again or train anew",
+        ) from error
+
+
+def _damaged(path: Path) -> SeqloomError:
+    return SeqloomError(
+        f"The tokenizer file {path} is damaged: it is not what was saved.",
+        "restore it from a copy of the run directory or train anew",
+    )

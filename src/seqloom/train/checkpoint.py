@@ -1,0 +1,173 @@
+"""Checkpoints: written whole or not at all, checked when read, no pickle."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from seqloom.errors import SeqloomError
+from seqloom.files import new_folder, point_to, sha256, write_json
+
+MODEL, TRAINING, STATE, BEST, AVERAGE = (
+    "model.safetensors",
+    "training.safetensors",
+    "state.json",
+    "best",
+    "average",
+)
+
+
+@dataclass
+class TrainState:
+    """Where a run stands; with the tensors beside it, all that is needed to go on exactly."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0  # batches of this epoch already used
+    seconds: float = 0.0
+    target_tokens: int = 0
+    skipped: int = 0  # updates left out because a gradient was not finite
+    best: float | None = None  # the goal at its best, higher is better
+    best_step: int | None = None
+    worse: int = 0  # validations since then
+    finished: str = ""  # why the run ended, once it has
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The model's tensors by name, tied ones once."""
+    seen: dict[int, str] = {}
+    kept: dict[str, Tensor] = {}
+    for name, tensor in model.state_dict().items():
+        if tensor.data_ptr() not in seen or tensor.numel() == 0:
+            seen[tensor.data_ptr()] = name
+            kept[name] = tensor.detach().contiguous().cpu()
+    return kept
+
+
+def load_weights(model: nn.Module, file: Path) -> None:
+    """Puts the file's tensors into the model; a damaged or foreign file is an error that names it."""
+    tensors = read_tensors(file)
+    expected = weights_of(model)
+    wrong = sorted(
+        {name for name in tensors.keys() | expected.keys()}
+        - {name for name in tensors.keys() & expected.keys() if tensors[name].shape == expected[name].shape}
+    )
+    if wrong:
+        raise SeqloomError(
+            f"The weights in {file} do not fit this model: {wrong[0]} is missing, unknown or of another shape.",
+            "the file belongs to another run or config.yaml was changed after training",
+        )
+    model.load_state_dict(tensors, strict=False)
+
+
+def read_tensors(file: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file."""
+    try:
+        return load_file(file)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise SeqloomError(
+            f"The weights file {file} cannot be read: {error}.", "use another checkpoint"
+        ) from error
+
+
+class Checkpoints:
+    """The folder checkpoints/ of a run: step-N, best → step-N, and the last n kept."""
+
+    def __init__(self, folder: Path, keep: int = 3) -> None:
+        self.folder = folder
+        self.keep = keep
+
+    def path(self, step: int) -> Path:
+        return self.folder / f"step-{step}"
+
+    def steps(self) -> list[int]:
+        """The steps that have a complete checkpoint, in order."""
+        found = (p.name.removeprefix("step-") for p in self.folder.glob("step-*"))
+        return sorted(int(number) for number in found if number.isdigit())
+
+    def save(self, model: nn.Module, training: dict[str, Tensor], state: TrainState) -> None:
+        """Adds the checkpoint of this state, moves `best` to it if it is the best, forgets old ones."""
+        training = {name: tensor.contiguous() for name, tensor in training.items()}
+        with new_folder(self.path(state.step)) as folder:
+            save_file(weights_of(model), folder / MODEL)
+            save_file(training, folder / TRAINING)
+            sums = {name: sha256(folder / name) for name in (MODEL, TRAINING)}
+            write_json(folder / STATE, {**asdict(state), "sha256": sums})
+        self._settle(state)
+
+    def _settle(self, state: TrainState) -> None:
+        """Makes `best` and the list of kept checkpoints follow from the newest state."""
+        if state.best_step is not None and self.path(state.best_step).exists():
+            point_to(self.folder / BEST, f"step-{state.best_step}")
+        for step in self.steps()[: -self.keep]:
+            if step != state.best_step:
+                shutil.rmtree(self.path(step))
+
+    def restore(self, model: nn.Module) -> tuple[dict[str, Tensor], TrainState] | None:
+        """Loads the newest checkpoint's weights into the model; its other tensors and its state."""
+        steps = self.steps()
+        if not steps:
+            return None
+        folder = self.path(steps[-1])
+        state = self._read_state(folder)
+        load_weights(model, folder / MODEL)
+        self._settle(state)
+        return read_tensors(folder / TRAINING), state
+
+    def _read_state(self, folder: Path) -> TrainState:
+        try:
+            values = json.loads((folder / STATE).read_text(encoding="utf-8"))
+            sums = values.pop("sha256")
+            state = TrainState(**values)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise SeqloomError(
+                f"The checkpoint state {folder / STATE} cannot be read: {error}.",
+                f"remove {folder} to go on from the checkpoint before it",
+            ) from error
+        for name, expected in sums.items():
+            if not (folder / name).exists() or sha256(folder / name) != expected:
+                raise SeqloomError(
+                    f"The checkpoint file {folder / name} is damaged: its checksum is not the recorded one.",
+                    f"remove {folder} to go on from the checkpoint before it",
+                )
+        return state
+
+    def average(self, model: nn.Module, count: int) -> None:
+        """Puts the mean of the last `count` checkpoints' weights into the model."""
+        steps = self.steps()[-count:]
+        total: dict[str, Tensor] = {}
+        for step in steps:
+            for name, tensor in read_tensors(self.path(step) / MODEL).items():
+                total[name] = total[name] + tensor if name in total else tensor.clone()
+        model.load_state_dict({name: tensor / len(steps) for name, tensor in total.items()}, strict=False)
+
+    def save_average(self, model: nn.Module, steps: list[int], *, best: bool) -> None:
+        """Adds the averaged weights beside the checkpoints, and points `best` to them if they are."""
+        with new_folder(self.folder / AVERAGE) as folder:
+            save_file(weights_of(model), folder / MODEL)
+            write_json(folder / STATE, {"average_of": steps})
+        if best:
+            point_to(self.folder / BEST, AVERAGE)
+
+
+def random_state() -> dict[str, Tensor]:
+    """The state of every random generator that training draws from."""
+    states = {"random.cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states |= {f"random.cuda.{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
+    return states
+
+
+def restore_random_state(tensors: dict[str, Tensor]) -> None:
+    """Takes back what `random_state` gave."""
+    torch.set_rng_state(tensors["random.cpu"])
+    for name, state in tensors.items():
+        if name.startswith("random.cuda.") and torch.cuda.is_available():
+            torch.cuda.set_rng_state(state, int(name.rsplit(".", 1)[1]))

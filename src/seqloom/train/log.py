@@ -1,0 +1,153 @@
+"""What a run tells: metrics.jsonl for machines, a progress bar or plain lines for people."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from seqloom.files import write_atomically
+
+
+class Log(Protocol):
+    """Where the training loop reports to."""
+
+    def progress(self, fraction: float, eta: float, values: dict[str, Any]) -> None: ...
+    def record(self, kind: str, step: int, values: dict[str, Any]) -> None: ...
+    def say(self, line: str) -> None: ...
+
+
+class RunLog:
+    """metrics.jsonl and log.txt in the run directory, and the console: Rich on a terminal, lines elsewhere."""
+
+    def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False, quiet: bool = False) -> None:
+        self.metrics = folder / "metrics.jsonl"
+        _keep_until(self.metrics, step)
+        self.file = self.metrics.open("a", encoding="utf-8")
+        self.text = (folder / "log.txt").open("a", encoding="utf-8")
+        self.quiet = quiet
+        self.board = _tensorboard(folder) if tensorboard else None
+        self.bar: Any = None
+        self.task: Any = None
+
+    def __enter__(self) -> Self:
+        if not self.quiet and sys.stderr.isatty():
+            self.bar, self.task = _rich_bar()
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar:
+            self.bar.stop()
+        if self.board:
+            self.board.close()
+        self.file.close()
+        self.text.close()
+
+    def progress(self, fraction: float, eta: float, values: dict[str, Any]) -> None:
+        """Moves the bar; cheap enough for every step."""
+        if self.bar:
+            self.bar.update(self.task, completed=fraction, eta=duration(eta), note=_short(values))
+
+    def record(self, kind: str, step: int, values: dict[str, Any]) -> None:
+        """One line of metrics.jsonl, and of the console."""
+        entry = {"kind": kind, "step": step, **values}
+        print(json.dumps(entry), file=self.file, flush=True)
+        if self.board:
+            for name, value in values.items():
+                if isinstance(value, int | float):
+                    self.board.add_scalar(f"{kind}/{name}", value, step)
+        line = f"{kind} step {step:,}: {_short(values)}"
+        print(time.strftime("%H:%M:%S"), line, file=self.text, flush=True)
+        if kind != "train" or not self.bar:
+            self._print(line)
+
+    def say(self, line: str) -> None:
+        """A sentence for the person."""
+        print(time.strftime("%H:%M:%S"), line, file=self.text, flush=True)
+        self._print(line)
+
+    def _print(self, line: str) -> None:
+        if self.bar:
+            self.bar.console.print(line, markup=False, highlight=False)
+        elif not self.quiet:
+            print(line, file=sys.stderr, flush=True)
+
+
+def _keep_until(file: Path, step: int) -> None:
+    """Drops the metrics of steps that a resumed run will take again, and a last line cut by a crash."""
+    if not file.exists():
+        return
+    kept = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line + "\n")
+        except (ValueError, KeyError):
+            continue
+    write_atomically(file, "".join(kept))
+
+
+def _rich_bar() -> tuple[Any, Any]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    bar = Progress(
+        TextColumn("training"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[eta]} left  {task.fields[note]}"),
+        console=Console(stderr=True),
+    )
+    return bar, bar.add_task("training", total=1.0, eta="?", note="")
+
+
+def _tensorboard(folder: Path) -> Any:
+    from seqloom.errors import SeqloomError
+
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise SeqloomError(
+            "train.tensorboard=true needs the package tensorboard, which is not installed.",
+            "pip install tensorboard, or leave the option out",
+        ) from error
+    return SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+
+
+def _short(values: dict[str, Any]) -> str:
+    """The values that people watch, in a line."""
+    shown = []
+    for name, value in values.items():
+        if name in ("seconds", "target_tokens", "progress"):
+            continue
+        text = f"{value:,.0f}" if isinstance(value, float) and abs(value) >= 1000 else _number(value)
+        shown.append(f"{name.replace('_', ' ')} {text}")
+    return " · ".join(shown)
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 45 s, 12 min, 3 h 05."""
+    if seconds != seconds or seconds == float("inf"):
+        return "?"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60):02d}"
+
+
+def peak_memory_mb() -> float:
+    """The most memory that this process has held, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024 * 1024) if sys.platform == "darwin" else peak / 1024

@@ -1,0 +1,75 @@
+"""Label-smoothed cross entropy that never holds all logits of a batch."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.types import PAD
+
+_CHUNK_ELEMENTS = 1 << 22  # logits alive at a time: 16 MB in float32, small enough to stay in cache
+
+
+class Loss(NamedTuple):
+    """Sums over real tokens; the division by the count happens once, at the update."""
+
+    total: Tensor  # what is minimised
+    nll: Tensor  # -log p(y), for the perplexity
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Output layer, softmax, loss and their gradients, chunk by chunk of rows.
+
+    With smoothing ε the target distribution is q = (1-ε) onehot(y) + ε/V, the loss Σ -q log p and its
+    gradient with respect to the logits p - q (Szegedy et al. 2016, section 7). The loss is a sum, so
+    the gradient of a chunk can be taken as soon as its logits are there, and the logits forgotten.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        rows, vocabulary = hidden.shape[0], weight.shape[0]
+        wanted = any(ctx.needs_input_grad)
+        grads = (torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias))
+        total, nll_total = hidden.new_zeros(()), hidden.new_zeros(())
+        mean_weight, mean_bias = weight.mean(0), bias.mean()
+        chunk = max(1, _CHUNK_ELEMENTS // vocabulary)
+        for first in range(0, rows, chunk):
+            part = slice(first, first + chunk)
+            h, y = hidden[part], targets[part]
+            real = (y != PAD).to(h.dtype)
+            logits = torch.addmm(bias, h, weight.t())  # (n, V)
+            p = logits.softmax(-1)
+            column = y.unsqueeze(1)
+            nll = -p.gather(1, column).squeeze(1).clamp_min(torch.finfo(p.dtype).tiny).log()
+            log_sum = logits.gather(1, column).squeeze(1) + nll  # log Σ exp(logits)
+            uniform = log_sum - (h @ mean_weight + mean_bias)  # mean over the vocabulary of -log p
+            nll_total += (nll * real).sum()
+            total += (((1 - smoothing) * nll + smoothing * uniform) * real).sum()
+            if wanted:
+                p.sub_(smoothing / vocabulary)
+                p.scatter_add_(1, column, p.new_full(column.shape, smoothing - 1))
+                p.mul_(real.unsqueeze(1))  # now p - q on real rows, 0 on padding
+                grads[0][part] = p @ weight
+                grads[1].addmm_(p.t().to(h.dtype), h)
+                grads[2].add_(p.sum(0))
+        ctx.save_for_backward(*grads)
+        ctx.mark_non_differentiable(nll_total)
+        return total, nll_total
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        hidden, weight, bias = ctx.saved_tensors
+        scale = upstream[0]
+        return hidden * scale, weight * scale, bias * scale, None, None
+
+
+def cross_entropy(hidden: Tensor, output: nn.Linear, targets: Tensor, smoothing: float = 0.0) -> Loss:
+    """The loss of hidden vectors (B, T, D) under the output layer; targets (B, T), PAD counts nothing."""
+    total, nll = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
+        hidden.flatten(0, 1), output.weight, output.bias, targets.flatten(), smoothing
+    )
+    return Loss(total, nll)

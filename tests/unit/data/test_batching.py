@@ -1,0 +1,265 @@
+"""Batches hold every example once, keep their budget, come in one order and go on where they stopped."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqloom.data import batching
+from seqloom.data.batching import BatchStream, Position, collate, collate_ids, padding, prefetch
+from seqloom.data.store import TokenStore
+from seqloom.errors import SeqloomError
+from seqloom.text.config import TextConfig
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import BOS, EOS, PAD, Batch, Example
+
+
+class Lengths(TokenStore):
+    """A store that knows only lengths: choosing and skipping batches must not need more."""
+
+    def __init__(self, source: list[int], target: list[int]) -> None:
+        self._count = len(source)
+        self._both = np.array(source, np.int64), np.array(target, np.int64)
+
+    def lengths(self, start: int, stop: int) -> Any:
+        assert stop - start <= batching._BLOCK, "lengths are asked for block by block"
+        return tuple(side[start:stop] for side in self._both)
+
+
+PAIRS_OF_LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=120)
+
+
+@st.composite
+def streams(draw: st.DrawFn, shuffle: bool = True) -> BatchStream:
+    source, target = zip(*draw(PAIRS_OF_LENGTHS), strict=True)
+    return BatchStream(
+        Lengths(list(source), list(target)),
+        batch_tokens=draw(st.integers(1, 400)),
+        seed=draw(st.integers(0, 5)),
+        pool=draw(st.integers(1, 64)),
+        shuffle=shuffle,
+    )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_blocks() -> Iterator[None]:
+    """Many blocks and pools even in small corpora."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batching, "_BLOCK", 8)
+        yield
+
+
+def as_lists(batches: Any) -> list[list[int]]:
+    return [batch.tolist() for batch in batches]
+
+
+@given(stream=streams() | streams(shuffle=False), epoch=st.integers(0, 3))
+def test_an_epoch_has_every_example_once(stream: BatchStream, epoch: int) -> None:
+    seen = sorted(i for batch in as_lists(stream.epoch(epoch)) for i in batch)
+    assert seen == list(range(len(stream._store)))
+
+
+@given(stream=streams())
+def test_the_budget_is_kept(stream: BatchStream) -> None:
+    source, target = stream._store._both  # type: ignore[attr-defined]
+    for batch in stream.epoch(0):
+        cost = len(batch) * max(source[batch].max(), target[batch].max())
+        with_eos = cost + len(batch)
+        assert with_eos <= stream._batch_tokens or len(batch) == 1
+
+
+@given(stream=streams(), epoch=st.integers(0, 3))
+def test_seed_and_epoch_decide_the_batches(stream: BatchStream, epoch: int) -> None:
+    twin = BatchStream(stream._store, batch_tokens=stream._batch_tokens, seed=stream._seed, pool=stream._pool)
+    assert as_lists(stream.epoch(epoch)) == as_lists(twin.epoch(epoch))
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"epoch": 1}])
+def test_another_seed_or_epoch_is_another_order(change: dict[str, int]) -> None:
+    store = Lengths([5] * 100, [5] * 100)
+    first, second = (
+        as_lists(BatchStream(store, batch_tokens=60, seed=at.get("seed", 0)).epoch(at.get("epoch", 0)))
+        for at in ({}, change)
+    )
+    assert first != second
+
+
+def test_without_shuffling_every_epoch_is_the_same() -> None:
+    stream = BatchStream(Lengths([3, 1, 2] * 9, [1, 2, 3] * 9), batch_tokens=20, seed=0, shuffle=False)
+    assert as_lists(stream.epoch(0)) == as_lists(stream.epoch(1))
+
+
+@settings(max_examples=50)
+@given(stream=streams(), stop=st.integers(0, 60))
+def test_resuming_gives_the_tail_of_the_uninterrupted_stream(stream: BatchStream, stop: int) -> None:
+    whole = list(islice(stream.from_position(0, 0), stop + 40))
+    position = whole[stop - 1][0] if stop else Position(0, 0)
+    tail = list(islice(stream.from_position(*position), 40))
+    assert [(at, batch.tolist()) for at, batch in tail] == [(at, batch.tolist()) for at, batch in whole[stop:]]
+
+
+def test_the_position_is_the_one_after_the_batch() -> None:
+    stream = BatchStream(Lengths([4] * 3, [4] * 3), batch_tokens=5, seed=0)
+    positions = [position for position, _ in islice(stream.from_position(2, 1), 4)]
+    assert positions == [(2, 2), (2, 3), (3, 1), (3, 2)]
+
+
+def test_an_epoch_is_read_pool_by_pool() -> None:
+    asked: list[int] = []
+
+    class Watched(Lengths):
+        def lengths(self, start: int, stop: int) -> Any:
+            asked.append(start)
+            return super().lengths(start, stop)
+
+    next(BatchStream(Watched([1] * 800, [1] * 800), batch_tokens=10, seed=0, pool=16).epoch(0))
+    assert len(asked) == 2
+
+
+def test_an_empty_store_is_an_error() -> None:
+    with pytest.raises(SeqloomError, match="no example to make batches of"):
+        BatchStream(Lengths([], []), batch_tokens=10, seed=0)
+
+
+def test_batches_pad_a_fraction_of_what_random_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "_BLOCK", 1024)
+    random = np.random.default_rng(0)
+    source = np.clip(random.gamma(8, 1.7, 20_000), 2, 60).astype(int)
+    target = np.clip(source * random.normal(1.02, 0.18, 20_000), 2, 70).astype(int)
+    stream = BatchStream(Lengths(source.tolist(), target.tolist()), batch_tokens=4096, seed=0)
+    batches = list(stream.epoch(0))
+
+    def waste(batches: list[Any]) -> int:
+        padded = sum(len(batch) * (source[batch].max() + target[batch].max()) for batch in batches)
+        return int(padded - source.sum() - target.sum())
+
+    by_chance = np.array_split(random.permutation(20_000), len(batches))
+    assert waste(batches) < waste(by_chance) / 10
+
+
+@pytest.mark.real_data
+def test_nearly_all_is_real_on_multi30k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "_BLOCK", 1024)
+    sides = [Path(os.environ["SEQLOOM_DATA"], "multi30k", f"train.{side}.gz") for side in ("en", "de")]
+    lines = [gzip.decompress(side.read_bytes()).decode("utf-8").splitlines() for side in sides]
+    tokenizers = TokenizerPair.train(TextConfig(), lambda: zip(*lines, strict=True))
+    store = TokenStore.write(
+        tmp_path / "store",
+        (Example(source, target) for source, target in zip(*lines, strict=True)),
+        tokenizers,
+        max_length=256,
+        long="error",
+        on_dropped=lambda *_: None,
+        threads=2,
+    )
+    batches = [collate(store, batch) for batch in BatchStream(store, batch_tokens=4096, seed=0).epoch(0)]
+    real = [int(batch.source_lengths.sum()) + batch.target_tokens for batch in batches]
+    padded = [count / padding(batch) for count, batch in zip(real, batches, strict=True)]
+    assert sum(real) / sum(padded) >= 0.95
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
+    config = TextConfig(tokenizer="word", byte_fallback=False)
+    pair = TokenizerPair.train(config, lambda: [(" ".join(f"w{i}" for i in range(20)), "w0")])
+    data = [Example("w1 " * (1 + i % 4), "w2 " * (1 + i % 3)) for i in range(30)]
+    folder: Path = tmp_path_factory.mktemp("data") / "store"
+    return TokenStore.write(
+        folder, data, pair, max_length=50, long="error", on_dropped=lambda *_: None, threads=1
+    )
+
+
+def test_a_batch_of_lists() -> None:
+    batch = collate_ids([[5, 6, 7], [8], []], [[9], [10, 11], []], [4, 2, 0])
+    assert batch.source.tolist() == [[5, 6, 7, EOS], [8, EOS, PAD, PAD], [EOS, PAD, PAD, PAD]]
+    assert batch.source_lengths.tolist() == [4, 2, 1]
+    assert batch.target_in is not None
+    assert batch.target_in.tolist() == [[BOS, 9, PAD], [BOS, 10, 11], [BOS, PAD, PAD]]
+    assert batch.target_out is not None
+    assert batch.target_out.tolist() == [[9, EOS, PAD], [10, 11, EOS], [EOS, PAD, PAD]]
+    assert batch.target_lengths is not None
+    assert batch.target_lengths.tolist() == [2, 3, 1]
+    assert batch.index.tolist() == [4, 2, 0]
+    assert batch.target_tokens == 6
+    assert {t.dtype for t in vars_of(batch)} == {torch.int64}
+
+
+def vars_of(batch: Batch) -> list[torch.Tensor]:
+    names = ("source", "source_lengths", "index", "target_in", "target_out", "target_lengths")
+    return [getattr(batch, name) for name in names]
+
+
+def test_a_batch_of_sources_alone_has_no_target() -> None:
+    batch = collate_ids([[5], [6, 7]], None, [0, 1])
+    assert batch.source.tolist() == [[5, EOS, PAD], [6, 7, EOS]]
+    assert batch.target_in is None
+    assert batch.target_tokens == 0
+    assert padding(batch) == 5 / 6
+
+
+def test_a_batch_from_the_store_is_that_of_its_lists(store: TokenStore) -> None:
+    indices = np.array([7, 0, 29, 3])
+    lists = [[side(i).tolist() for i in indices] for side in (store.source, store.target)]
+    ours, theirs = collate(store, indices), collate_ids(lists[0], lists[1], indices.tolist())
+    assert all(torch.equal(a, b) for a, b in zip(vars_of(ours), vars_of(theirs), strict=True))
+    assert ours.target_tokens == theirs.target_tokens
+    assert {t.dtype for t in vars_of(ours)} == {torch.int64}
+
+
+def test_padding_is_the_share_of_real_tokens() -> None:
+    assert padding(collate_ids([[5, 6, 7], [8]], [[9], [9]], [0, 1])) == (4 + 2 + 2 + 2) / (8 + 4)
+
+
+def test_prefetching_changes_nothing() -> None:
+    assert list(prefetch(iter(range(20)))) == list(range(20))
+    assert list(prefetch(iter([]))) == []
+    assert list(prefetch(iter([0, None, []]), depth=1)) == [0, None, []]
+
+
+def test_prefetching_works_ahead_but_not_far() -> None:
+    made: list[int] = []
+    ahead = threading.Event()
+
+    def items() -> Iterator[int]:
+        for i in range(100):
+            made.append(i)
+            if i == 2:
+                ahead.set()
+            yield i
+
+    stream = prefetch(items(), depth=2)
+    assert next(stream) == 0
+    assert ahead.wait(10), "the next two are prepared while the first is in use"
+    assert made == [0, 1, 2]
+    stream.close()  # type: ignore[attr-defined]
+
+
+def test_prefetching_forwards_a_failure_in_its_place() -> None:
+    def items() -> Iterator[int]:
+        yield from (1, 2)
+        raise ValueError("a bad batch")
+
+    stream = prefetch(items())
+    assert [next(stream), next(stream)] == [1, 2]
+    with pytest.raises(ValueError, match="a bad batch"):
+        next(stream)
+
+
+def test_prefetching_stops_with_its_consumer() -> None:
+    before = threading.active_count()
+    stream = prefetch(iter(range(10**9)))
+    assert next(stream) == 0
+    assert threading.active_count() == before + 1
+    stream.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before

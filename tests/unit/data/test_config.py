@@ -1,0 +1,36 @@
+"""The `data.*` options."""
+
+import pytest
+from pydantic import ValidationError
+
+from seqloom.data.config import DataConfig
+
+
+def test_a_plain_string_is_one_file() -> None:
+    config = DataConfig.model_validate({"train": "a.tsv", "valid": ["b.tsv", "c.tsv"]})
+    assert config.train == ("a.tsv",)
+    assert config.valid == ("b.tsv", "c.tsv")
+
+
+def test_has_tells_which_parts_are_named() -> None:
+    assert not DataConfig().has("train")
+    assert DataConfig(source="a", target="b").has("train")
+    assert not DataConfig(train=("a",)).has("valid")
+    assert DataConfig(train=("a",), valid_source="a", valid_target="b").has("valid")
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({"source": "a"}, "source and target go together"),
+        ({"valid_target": "a"}, "valid_source and valid_target go together"),
+        ({"train": "a", "source": "b", "target": "c"}, "not all of them"),
+        ({"format": "xml"}, "'auto'"),
+        ({"valid_share": 1.0}, "less than 1"),
+        ({"max_length": 0}, "greater than or equal to 1"),
+        ({"colour": "red"}, "Extra inputs"),
+    ],
+)
+def test_impossible_options_are_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        DataConfig.model_validate(given)

@@ -1,0 +1,74 @@
+"""Nothing leaves a corpus silently."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seqloom.data.report import LONGEST_TEXT, DataReport, clean
+from seqloom.errors import SeqloomError
+from seqloom.types import Example
+
+
+def test_clean_drops_what_is_empty_and_says_so() -> None:
+    report = DataReport(total=4)
+    pairs = [("a", "b"), (" ", "b"), ("a", "\t"), ("c", None)]
+    examples = [Example(source, target, line, "f") for line, (source, target) in enumerate(pairs, 1)]
+    assert [e.line for e in clean(examples, report)] == [1, 4]
+    assert report.counts == {"empty source": 1, "empty target": 1}
+    assert [(row.line, row.reason, row.text) for row in report.lines] == [
+        (2, "empty source", " \tb"),
+        (3, "empty target", "a\t\t"),
+    ]
+    assert (report.kept, report.dropped) == (2, 2)
+
+
+def test_changed_lines_are_listed_but_kept() -> None:
+    report = DataReport(total=1)
+    report.change(Example("long", "longer", 7, "f"), "truncated")
+    assert (report.kept, report.counts["truncated"], report.lines[0].line) == (1, 1, 7)
+    report.refuse_if_mostly_gone()
+
+
+def test_save_writes_every_line_with_its_reason(tmp_path: Path) -> None:
+    report = DataReport(total=3)
+    report.drop(Example("ü\u2028", "b", 2, "f.tsv"), "too long")
+    report.save(tmp_path / "data-report.json")
+    assert json.loads((tmp_path / "data-report.json").read_text(encoding="utf-8")) == {
+        "total": 3,
+        "kept": 2,
+        "dropped": 1,
+        "counts": {"too long": 1},
+        "lines": [{"file": "f.tsv", "line": 2, "reason": "too long", "text": "ü\u2028\tb"}],
+    }
+    assert [path.name for path in tmp_path.iterdir()] == ["data-report.json"]
+
+
+def test_a_very_long_text_ends_in_an_ellipsis() -> None:
+    report = DataReport(total=1)
+    report.drop(Example("x" * (LONGEST_TEXT + 1), line=1, file="f"), "too long")
+    assert report.lines[0].text == "x" * (LONGEST_TEXT - 1) + "…"
+
+
+def test_summary_counts_by_reason() -> None:
+    report = DataReport(total=1000)
+    assert report.summary() == "1,000 of 1,000 lines kept"
+    for line in (1, 2):
+        report.drop(Example("", "b", line, "f"), "empty source")
+    assert report.summary() == "998 of 1,000 lines kept (2 empty source)"
+
+
+def test_half_gone_is_accepted_and_more_is_refused() -> None:
+    report = DataReport(total=4)
+    report.change(Example("z", "z", 9, "f"), "truncated")
+    report.drop(Example("x", line=1, file="f"), "too few columns")
+    report.drop(Example("", "y", 2, "f"), "empty source")
+    report.refuse_if_mostly_gone()
+    report.drop(Example("z", line=3, file="f"), "too few columns")
+    with pytest.raises(SeqloomError, match=r"3 of 4 lines .* too few columns \(the first is f, line 1: 'x'\)"):
+        report.refuse_if_mostly_gone()
+
+
+def test_no_lines_at_all_are_refused() -> None:
+    with pytest.raises(SeqloomError, match="no lines"):
+        DataReport().refuse_if_mostly_gone()

@@ -1,0 +1,189 @@
+"""The token store keeps every id, drops nothing silently and never leaves half a store behind."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqloom.data import store as store_module
+from seqloom.data.store import TokenStore, cache_key
+from seqloom.errors import SeqloomError
+from seqloom.text.config import TextConfig
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import Example
+
+
+@functools.cache
+def tokenizers(words: int = 50) -> TokenizerPair:
+    config = TextConfig(tokenizer="word", byte_fallback=False, vocab_size=100_000)
+    return TokenizerPair.train(config, lambda: [(f"w{i}", f"w{i}") for i in range(words)])
+
+
+def examples(count: int) -> list[Example]:
+    """Pairs of 1 to 7 source and 1 to 5 target words."""
+    return [
+        Example(
+            " ".join(f"w{j}" for j in range(1 + i % 7)), " ".join(f"w{i % 50}" for _ in range(1 + i % 5)), i
+        )
+        for i in range(count)
+    ]
+
+
+class Report(list[tuple[int, str]]):
+    def __call__(self, example: Example, reason: str) -> None:
+        self.append((example.line, reason))
+
+
+def write(folder: Path, data: Any, report: Report | None = None, **options: Any) -> TokenStore:
+    plain: dict[str, Any] = {"max_length": 100, "long": "drop", "threads": 2}
+    pair = options.pop("tokenizers", tokenizers())
+    on_dropped = Report() if report is None else report
+    return TokenStore.write(folder, data, pair, on_dropped=on_dropped, **{**plain, **options})
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "_CHUNK", 7)
+
+
+def test_every_pair_comes_back(tmp_path: Path) -> None:
+    data, pair = examples(50), tokenizers()
+    write(tmp_path / "store", iter(data))
+    store = TokenStore.open(tmp_path / "store")
+    assert len(store) == 50
+    for i, example in enumerate(data):
+        assert store.source(i).tolist() == pair.source.encode(example.source)
+        assert store.target(i).tolist() == pair.target.encode(example.target or "")
+    source, target = store.lengths(10, 20)
+    assert source.tolist() == [1 + i % 7 for i in range(10, 20)]
+    assert target.tolist() == [1 + i % 5 for i in range(10, 20)]
+    assert store.token_counts == {"source": sum(1 + i % 7 for i in range(50)), "target": 150}
+
+
+def test_ids_take_two_bytes_or_four(tmp_path: Path) -> None:
+    small = write(tmp_path / "small", examples(5))
+    large = write(tmp_path / "large", [Example("w65999", "w0")], tokenizers=tokenizers(66_000))
+    assert small.source(0).dtype == np.dtype("<u2")
+    assert large.source(0).dtype == np.dtype("<u4")
+    assert tokenizers(66_000).source.decode(large.source(0)) == "w65999"
+
+
+def test_the_store_does_not_depend_on_threads_or_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a", examples(50), threads=1)
+    monkeypatch.setattr(store_module, "_CHUNK", 20_000)
+    write(tmp_path / "b", examples(50), threads=3)
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert names == ["meta.json", "source.bin", "source.idx", "target.bin", "target.idx"]
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+LONG = [Example("w1", "w1", 1), Example("w1 w2 w3", "w1", 2), Example("w1", "w1 w2 w3 w4", 3)]
+
+
+def test_what_is_too_long_is_dropped_and_told(tmp_path: Path) -> None:
+    report = Report()
+    store = write(tmp_path / "store", LONG, report, max_length=2)
+    assert len(store) == 1
+    assert report == [
+        (2, "source is 3 tokens, the limit is 2 (data.max_length)"),
+        (3, "target is 4 tokens, the limit is 2 (data.max_length)"),
+    ]
+
+
+def test_what_is_too_long_is_cut_and_told(tmp_path: Path) -> None:
+    report = Report()
+    store = write(tmp_path / "store", LONG, report, max_length=2, long="truncate")
+    assert [len(store.source(i)) for i in range(3)] == [1, 2, 1]
+    assert [len(store.target(i)) for i in range(3)] == [1, 1, 2]
+    assert [line for line, _ in report] == [2, 3]
+    assert report[0][1].startswith("cut: source is 3 tokens")
+
+
+def test_what_is_too_long_is_an_error_that_names_the_line(tmp_path: Path) -> None:
+    data = [Example("w1", "w1", 1, "a.tsv"), Example("w1 w2 w3", "w1", 2, "a.tsv")]
+    with pytest.raises(SeqloomError, match=r"^a\.tsv, line 2: source is 3 tokens, the limit is 2"):
+        write(tmp_path / "store", data, max_length=2, long="error")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_has_no_tokens_is_dropped_and_told(tmp_path: Path) -> None:
+    report = Report()
+    data = [Example("  ", "w1", 1), Example("w1", "", 2), Example("w1", None, 3), Example("w2", "w2", 4)]
+    assert len(write(tmp_path / "store", data, report)) == 1
+    assert report == [(1, "source has no tokens"), (2, "target has no tokens"), (3, "target has no tokens")]
+
+
+def test_a_store_may_be_empty(tmp_path: Path) -> None:
+    write(tmp_path / "store", [])
+    store = TokenStore.open(tmp_path / "store")
+    assert len(store) == 0
+    assert store.lengths(0, 0)[0].tolist() == []
+
+
+def test_progress_counts_the_examples_read(tmp_path: Path) -> None:
+    heard: list[int] = []
+    write(tmp_path / "store", examples(20), on_progress=heard.append)
+    assert heard == [7, 14, 20]
+
+
+def test_a_failure_leaves_the_old_store_and_nothing_else(tmp_path: Path) -> None:
+    def failing() -> Iterator[Example]:
+        yield from examples(30)
+        raise RuntimeError("the reader failed")
+
+    write(tmp_path / "store", examples(3))
+    with pytest.raises(RuntimeError, match="the reader failed"):
+        write(tmp_path / "store", failing())
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    assert len(TokenStore.open(tmp_path / "store")) == 3
+
+
+def test_writing_again_replaces_the_store(tmp_path: Path) -> None:
+    write(tmp_path / "store", examples(3))
+    assert len(write(tmp_path / "store", examples(9))) == 9
+
+
+def test_an_absent_store_is_not_complete(tmp_path: Path) -> None:
+    assert not TokenStore.is_complete(tmp_path / "none")
+    with pytest.raises(SeqloomError, match="none is incomplete or damaged"):
+        TokenStore.open(tmp_path / "none")
+
+
+@pytest.mark.parametrize("name", ["source.bin", "target.bin", "source.idx", "target.idx", "meta.json"])
+@pytest.mark.parametrize("damage", ["cut", "missing"])
+def test_a_damaged_store_is_noticed(name: str, damage: str, tmp_path: Path) -> None:
+    write(tmp_path / "store", examples(20))
+    assert TokenStore.is_complete(tmp_path / "store")
+    path = tmp_path / "store" / name
+    path.unlink() if damage == "missing" else path.write_bytes(path.read_bytes()[:-1])
+    assert not TokenStore.is_complete(tmp_path / "store")
+    with pytest.raises(SeqloomError, match="store is incomplete or damaged") as caught:
+        TokenStore.open(tmp_path / "store")
+    assert "delete that folder" in caught.value.hint
+
+
+def test_a_store_says_which_tokenizers_it_was_made_with(tmp_path: Path) -> None:
+    write(tmp_path / "store", examples(3))
+    meta = json.loads((tmp_path / "store" / "meta.json").read_text(encoding="utf-8"))
+    assert meta["tokenizers"] == tokenizers().fingerprint
+
+
+def test_rows_are_views_of_the_file(tmp_path: Path) -> None:
+    store = write(tmp_path / "store", examples(3))
+    assert isinstance(store.source(1), np.memmap)
+    assert not store.source(1).flags.writeable
+
+
+def test_the_cache_key_keeps_its_parts_apart() -> None:
+    assert cache_key("ab", "c") != cache_key("a", "bc")
+    assert cache_key("a", "b") == cache_key("a", "b")
+    assert len(cache_key()) == 64

@@ -1,0 +1,45 @@
+"""The options of the tokenizers and the values they refuse."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from seqloom.text.config import TextConfig
+
+
+def test_both_sides_share_one_model_when_they_are_of_one_kind() -> None:
+    assert TextConfig().is_joint
+    assert not TextConfig(tokenizer="char", target_tokenizer="word").is_joint
+    assert not TextConfig(joint=False).is_joint
+
+
+def test_the_target_follows_the_source_unless_told() -> None:
+    assert TextConfig(tokenizer="bpe").kinds == ("bpe", "bpe")
+    assert TextConfig(tokenizer="char", target_tokenizer="word").kinds == ("char", "word")
+
+
+def test_a_joint_model_of_two_kinds_is_refused() -> None:
+    with pytest.raises(ValidationError, match="same tokenizer on both sides, got char for the source and word"):
+        TextConfig(tokenizer="char", target_tokenizer="word", joint=True)
+
+
+@pytest.mark.parametrize("tag", ["", "<a b>", "a\tb", "<▁>"])
+def test_a_tag_is_one_symbol(tag: str) -> None:
+    with pytest.raises(ValidationError, match="a tag is a symbol without spaces"):
+        TextConfig(tags=(tag,))
+
+
+@pytest.mark.parametrize("tag", ["<s>", "</s>", "<pad>", "<unk>", "<0xE2>"])
+def test_a_tag_has_no_reserved_name(tag: str) -> None:
+    with pytest.raises(ValidationError, match=f"the tag '{tag}' has a name that the tokenizer keeps"):
+        TextConfig(tags=(tag,))
+
+
+def test_a_tag_given_twice_counts_once() -> None:
+    assert TextConfig(tags=("<b>", "<a>", "<b>")).tags == ("<b>", "<a>")
+
+
+def test_a_vocabulary_of_nothing_is_refused() -> None:
+    with pytest.raises(ValidationError, match="vocab_size"):
+        TextConfig(vocab_size=15)
