@@ -15,6 +15,7 @@ from workload import Workload
 from seqloom.errors import SeqloomError
 
 _POLL_SECONDS = 0.1
+_FEWEST_UPDATES = 10  # batches differ in size and a busy machine stalls: fewer would be chance
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,13 @@ def read_updates(metrics: Path) -> list[Update]:
 
 
 def after_warmup(updates: list[Update], warmup: float, *, name: str) -> tuple[Update, Update]:
-    """The first line after the warm-up and the last one."""
-    counted = [update for update in updates if update.seconds >= warmup]
-    if len(counted) < 2:
+    """The first line after the warm-up, which begins with the first update, and the last line."""
+    counted = [update for update in updates if update.seconds >= updates[0].seconds + warmup]
+    if len(counted) <= _FEWEST_UPDATES:
         raise SeqloomError(
-            f"{name} logged {len(counted)} lines after a warm-up of {warmup:g} seconds; a rate needs two.",
-            "give more --seconds or less --warmup",
+            f"{name} made {len(counted)} updates after a warm-up of {warmup:g} seconds; a rate needs more than "
+            f"{_FEWEST_UPDATES}.",
+            "give more --seconds, and see that nothing else keeps the machine busy",
         )
     return counted[0], counted[-1]
 

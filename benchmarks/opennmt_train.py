@@ -1,4 +1,4 @@
-"""Trains with OpenNMT-py for some seconds and writes metrics.jsonl as seqloom does.
+"""Trains with OpenNMT-py for some seconds after its first update and writes metrics.jsonl as seqloom does.
 
     PEER_PYTHON opennmt_train.py METRICS SECONDS -config CONFIG
 
@@ -20,16 +20,17 @@ def main() -> None:
     from onmt.utils.report_manager import ReportMgr  # type: ignore[import-not-found]
 
     path, limit = sys.argv.pop(1), float(sys.argv.pop(1))
-    tokens = 0
+    tokens, first = 0, None
 
     def report(self: Any, step: int, _steps: int, _rate: float, _patience: Any, statistics: Any) -> None:
-        nonlocal tokens
+        nonlocal tokens, first
         tokens += statistics.n_words
         seconds = time.time() - self.start_time
         row = {"kind": "train", "step": step, "seconds": seconds, "target_tokens": tokens}
         with open(path, "a", encoding="utf-8") as metrics:
             metrics.write(json.dumps(row) + "\n")
-        if seconds >= limit:
+        first = seconds if first is None else first
+        if seconds - first >= limit:  # filling its first bucket is no training
             sys.exit(0)
 
     ReportMgr._report_training = report

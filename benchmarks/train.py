@@ -71,6 +71,7 @@ def seqloom(workload: Workload, _environments: Path, folder: Path) -> Measuremen
         "train.batch_tokens": workload.batch_tokens,
         "train.max_minutes": workload.seconds / 60,
         "train.log_every": 1,
+        "train.checkpoint_every": 10**9,  # only at the end, after the last line that counts
         "train.threads": workload.threads,
     }
     files = {"source": "train.en", "target": "train.de", "valid-source": "val.en", "valid-target": "val.de"}
@@ -144,7 +145,7 @@ def show(machine: Machine, workload: Workload, limit: Limit, summaries: list[Sum
         f"torch {machine.torch}, float32, {machine.date}"
     )
     console.print(
-        f"{workload.seconds:g} s a run, the first {workload.warmup:g} s not counted; "
+        f"{workload.seconds:g} s a run, the {workload.warmup:g} s after the first update not counted; "
         f"{workload.batch_tokens:,} tokens a batch, vocabulary {workload.model.vocabulary:,}"
     )
     table = Table("training", box=box.SIMPLE)
@@ -163,8 +164,8 @@ def show(machine: Machine, workload: Workload, limit: Limit, summaries: list[Sum
         )
     console.print(table)
     console.print(
-        f"tokens: real target tokens; ratio: {summaries[0].name}'s rate to this one; first update: since the start of "
-        "the process, which for seqloom includes training the tokenizer (peers get tokenised files)"
+        f"tokens: real target tokens; ratio: {summaries[0].name}'s rate to this one; first update: since "
+        "the start of the process, for seqloom with training the tokenizer (peers get tokenised files)"
     )
     console.print(
         f"limit {limit.tokens_per_second:,.0f} tokens/s: {limit.flops_per_target_token / 1e6:.1f} MFLOP per "
@@ -216,6 +217,7 @@ def main() -> None:
                 "model": asdict(model),
                 "batch_tokens": workload.batch_tokens,
                 "seconds": options.seconds,
+                "warmup": options.warmup,
             },
             "limit": {
                 **asdict(limit),
@@ -232,4 +234,5 @@ if __name__ == "__main__":
     try:
         main()
     except SeqloomError as error:
-        sys.exit(f"{error}")
+        print(error, file=sys.stderr)
+        sys.exit(2)

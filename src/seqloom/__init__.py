@@ -1,8 +1,8 @@
 """seqloom: sequence-to-sequence learning from the hidden Markov model to the Transformer.
 
-    import seqloom
-    translator = seqloom.train("pairs.tsv", out="runs/x", model="transformer")
-    seqloom.load("runs/x").translate(["a line"])
+import seqloom
+translator = seqloom.train("pairs.tsv", out="runs/x", model="transformer")
+seqloom.load("runs/x").translate(["a line"])
 """
 
 from __future__ import annotations

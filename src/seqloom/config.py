@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import SerializeAsAny, ValidationError
+from pydantic import SerializeAsAny
 
 from seqloom.data.config import DataConfig
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
-from seqloom.settings import ModelSettings, Settings
+from seqloom.settings import ModelSettings, Settings, unknown_option
 from seqloom.text.config import TextConfig
 from seqloom.train.config import TrainConfig
 
@@ -44,7 +43,9 @@ def compose(
     for assignment in assignments:
         key, separator, text = assignment.partition("=")
         if not separator:
-            raise SeqloomError(f"--set {assignment!r} is not of the form key=value.", "e.g. --set model.layers=4")
+            raise SeqloomError(
+                f"--set {assignment!r} is not of the form key=value.", "e.g. --set model.layers=4"
+            )
         _put(tree, key.strip(), _parse(text, assignment))
     return from_tree(tree, where=str(file) if file else "the options")
 
@@ -54,22 +55,18 @@ def from_tree(tree: Mapping[str, Any], where: str) -> Config:
     sections: dict[str, Any] = {key: value or {} for key, value in tree.items()}
     for key in sections:
         if key not in Config.model_fields:
-            raise _unknown(key, list(Config.model_fields), where)
+            raise unknown_option(key, list(Config.model_fields), where)
         if not isinstance(sections[key], Mapping):
             raise SeqloomError(f"{key} in {where} must be a section of options, got {sections[key]!r}.")
     chosen = dict(sections.get("model", {}))
     entry = architecture(str(chosen.pop("name", "transformer")))
-    model = _section(entry.settings, {**entry.overrides, **chosen, "name": entry.name}, "model", where)
-    parts = {
-        name: _section(kind, sections.get(name, {}), name, where)
-        for name, kind in (
-            ("data", DataConfig),
-            ("text", TextConfig),
-            ("train", TrainConfig),
-            ("search", SearchConfig),
-        )
-    }
-    return Config.model_construct(model=model, **parts)
+    return Config(
+        data=DataConfig.checked(sections.get("data", {}), "data", where),
+        text=TextConfig.checked(sections.get("text", {}), "text", where),
+        model=entry.settings.checked({**entry.overrides, **chosen, "name": entry.name}, "model", where),
+        train=TrainConfig.checked(sections.get("train", {}), "train", where),
+        search=SearchConfig.checked(sections.get("search", {}), "search", where),
+    )
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
@@ -90,27 +87,6 @@ def read_yaml(file: Path) -> dict[str, Any]:
             f"The configuration {file} must be a mapping with sections such as model:, got {tree!r}."
         )
     return {str(key): value for key, value in tree.items()}
-
-
-def _section(kind: type[Settings], values: Mapping[str, Any], name: str, where: str) -> Settings:
-    try:
-        return kind.model_validate(dict(values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join((name, *(str(part) for part in first["loc"] if isinstance(part, str))))
-        if first["type"] == "extra_forbidden":
-            options = [f"{name}.{field}" for field in kind.model_fields]
-            raise _unknown(key, options, where) from error
-        if first["type"] == "value_error":
-            raise SeqloomError(f"{first['ctx']['error']} (in {where}).") from error
-        message = first["msg"][0].lower() + first["msg"][1:]
-        raise SeqloomError(f"{key} in {where}: {message}, got {first['input']!r}.") from error
-
-
-def _unknown(key: str, options: list[str], where: str) -> SeqloomError:
-    near = difflib.get_close_matches(key, options, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(options)}"
-    return SeqloomError(f"There is no option {key} (in {where}).", hint)
 
 
 def _put(tree: dict[str, Any], key: str, value: Any) -> None:

@@ -114,13 +114,11 @@ class Corpus:
             if is_held_out(example.source, self._share) == (part == "valid"):
                 yield example
 
-    def _stores(
-        self, tokenizers: TokenizerPair, fingerprints: dict[str, str], report: DataReport
-    ) -> Prepared:
-        stores = {
-            part: self._store(part, tokenizers, fingerprints, report) for part in ("train", "valid")
-        }
-        train, valid = stores["train"], stores["valid"]
+    def _stores(self, tokenizers: TokenizerPair, fingerprints: dict[str, str], report: DataReport) -> Prepared:
+        train = self._store("train", tokenizers, fingerprints)
+        valid = self._store("valid", tokenizers, fingerprints)
+        for store in (train, valid):
+            report.lines += store.report.lines
         held_out = len(valid) > 0
         return Prepared(
             tokenizers=tokenizers,
@@ -136,7 +134,6 @@ class Corpus:
         part: Literal["train", "valid"],
         tokenizers: TokenizerPair,
         fingerprints: dict[str, str],
-        report: DataReport,
     ) -> TokenStore:
         key = cache_key(
             part, tokenizers.fingerprint, self.data.model_dump_json(), json.dumps(fingerprints, sort_keys=True)
@@ -151,7 +148,6 @@ class Corpus:
             tokenizers,
             max_length=self.data.max_length,
             long=self.data.long,
-            on_dropped=report.drop,
             threads=processors(),
         )
 

@@ -183,4 +183,3 @@ def _stop_on_signals(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-

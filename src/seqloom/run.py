@@ -103,9 +103,7 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise SeqloomError(
-            f"The device {name!r} cannot be used here.", "try device cpu or auto"
-        ) from error
+        raise SeqloomError(f"The device {name!r} cannot be used here.", "try device cpu or auto") from error
     return device
 
 

@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import difflib
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from seqloom.errors import SeqloomError
 
 
 class Settings(BaseModel):
     """A part's options. The field is the only place where a default is written."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    @classmethod
+    def checked(cls, values: Mapping[str, Any], section: str, where: str = "the options") -> Self:
+        """The options of these values; what is wrong with them is one sentence."""
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join((section, *(str(part) for part in first["loc"] if isinstance(part, str))))
+            if first["type"] == "extra_forbidden":
+                raise unknown_option(key, [f"{section}.{name}" for name in cls.model_fields], where) from error
+            if first["type"] == "value_error":
+                raise SeqloomError(f"{first['ctx']['error']} (in {where}).") from error
+            message = first["msg"][0].lower() + first["msg"][1:]
+            raise SeqloomError(f"{key} in {where}: {message}, got {first['input']!r}.") from error
+
+
+def unknown_option(key: str, options: list[str], where: str) -> SeqloomError:
+    """The error for an option that does not exist, with the nearest one that does."""
+    near = difflib.get_close_matches(key, options, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(options)}"
+    return SeqloomError(f"There is no option {key} (in {where}).", hint)
 
 
 class ModelSettings(Settings):

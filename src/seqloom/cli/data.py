@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -108,8 +107,9 @@ def get(
 ) -> None:
     """Fetches a public data set, continuing where it broke off, and prints the paths of its files."""
     from seqloom.data import datasets
+    from seqloom.machine import cache_folder
 
-    folder = to or datasets.cache_folder(os.environ) / "data" / datasets.dataset(name).name
+    folder = to or cache_folder() / "data" / datasets.dataset(name).name
     with _progress() as on_progress:
         paths = datasets.get(name, folder, address=address, on_progress=on_progress)
     for path in paths:
@@ -144,28 +144,16 @@ def _corpora(
     format: str | None,
 ) -> list[DataConfig]:
     """One configuration per table, and one for the two aligned files."""
+    from seqloom.data.config import DataConfig
+
     if not files and source is None and target is None:
         raise SeqloomError("No file is given.", "name a table of pairs, or --source and --target")
     options = {"source_column": source_column, "target_column": target_column, "format": format}
     given = {key: value for key, value in options.items() if value is not None}
-    corpora = [_config(train=file, **given) for file in files]
+    corpora = [DataConfig.checked({"train": file, **given}, "data") for file in files]
     if source is not None or target is not None:
-        corpora.append(_config(source=source, target=target))
+        corpora.append(DataConfig.checked({"source": source, "target": target}, "data"))
     return corpora
-
-
-def _config(**values: str | None) -> DataConfig:
-    from pydantic import ValidationError
-
-    from seqloom.data.config import DataConfig
-
-    try:
-        return DataConfig.model_validate(values)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        option = " ".join(f"--{str(part).replace('_', '-')}" for part in fault["loc"])
-        message = fault["msg"].removeprefix("Value error, ")
-        raise SeqloomError(f"{option}: {message}." if option else f"{message}.", "see --help") from error
 
 
 def _first(examples: Iterator[Example], count: int) -> list[Example]:

@@ -15,7 +15,8 @@ def models(json_: Annotated[bool, typer.Option("--json", help="A list of objects
     known = architectures().values()
     if json_:
         rows = [
-            {"name": a.name, "summary": a.summary, "paper": a.paper, "sizes": list(a.settings.SIZES)} for a in known
+            {"name": a.name, "summary": a.summary, "paper": a.paper, "sizes": list(a.settings.SIZES)}
+            for a in known
         ]
         print(json.dumps(rows, indent=2, ensure_ascii=False))
         return

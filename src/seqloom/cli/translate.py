@@ -26,18 +26,22 @@ def translate(
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
     alignment: Annotated[bool, typer.Option(help="Add the attention weights to the JSON.")] = False,
     column: Annotated[str, typer.Option(help="The source column of a table, a name or a number.")] = "1",
+    format: Annotated[str, typer.Option(help="auto (by suffix), text, tsv, csv, jsonl or parquet.")] = "auto",
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
     """Translate lines: as many lines out as in, in order (with --nbest n, n lines per line)."""
     from seqloom.cli.progress import counter
+    from seqloom.data.config import DataConfig
     from seqloom.data.readers import read_source
     from seqloom.data.report import DataReport
     from seqloom.run import load
 
     translator = load(run, checkpoint=checkpoint, device=device)
-    examples = read_source(file, source_column=column, report=DataReport())
+    report = DataReport()
+    options = DataConfig.checked({"format": format, "source_column": column}, "data")
+    examples = read_source(file, format=options.format, source_column=options.source_column, report=report)
     number = 0
     with _output(out) as write, counter("translated") as advance:
         while chunk := [example.source for example in islice(examples, _LINES_AT_A_TIME)]:
@@ -48,11 +52,13 @@ def translate(
                 number += 1
                 for text in _lines(number, line, hypotheses, as_json=json_):
                     write(text + "\n")
+    if report.lines:
+        print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
 
 
 def _lines(number: int, source: str, hypotheses: list[Hypothesis], *, as_json: bool) -> Iterator[str]:
     if not as_json:
-        yield from (" ".join(hypothesis.text.splitlines()) for hypothesis in hypotheses)
+        yield from (hypothesis.text.replace("\n", " ") for hypothesis in hypotheses)
         return
     from dataclasses import asdict
 

@@ -7,7 +7,7 @@ import http.client
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,13 +78,6 @@ def dataset(name: str) -> Dataset:
     return DATASETS[name]
 
 
-def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Where downloads are kept: SEQLOOM_CACHE, or seqloom in the user's cache folder."""
-    if environment.get("SEQLOOM_CACHE"):
-        return Path(environment["SEQLOOM_CACHE"]).expanduser()
-    return Path(environment.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "seqloom"
-
-
 def get(
     name: str, folder: Path, *, address: str | None = None, on_progress: Progress | None = None
 ) -> list[Path]:
@@ -153,9 +146,6 @@ def _continue(url: str, part: Path, file: RemoteFile, on_progress: Progress, by_
     have = part.stat().st_size if part.exists() else 0
     if have == file.size:
         return
-    if have > file.size:
-        part.unlink()
-        have = 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:

@@ -240,10 +240,7 @@ def _rows(path: str, format: Format, source: str, targets: list[str]) -> Iterato
         try:
             yield row, pick(row.cells) if row.cells is not None else row.fault
         except Malformed as fault:
-            yield (
-                row._replace(text=row.text or json.dumps(row.cells, ensure_ascii=False, default=str)),
-                str(fault),
-            )
+            yield row._replace(text=row.text or _as_text(row.cells)), str(fault)
 
 
 def _tsv_rows(path: str) -> Iterator[Row]:
@@ -374,9 +371,9 @@ def _after_header(
     first = next(rows, None)
     cells: list[str] = (first.cells or []) if first else []
     if not all(column.isdecimal() for column in columns) or _is_header(cells, source):
-        return rows, _by_position(cells, {column: _position(path, column, cells) for column in columns})
+        return rows, _by_position(cells, [(column, _position(path, column, cells)) for column in columns])
     data = chain([first], rows) if first else rows
-    return data, _by_position([], {column: _position(path, column, []) for column in columns})
+    return data, _by_position([], [(column, _position(path, column, [])) for column in columns])
 
 
 def _is_header(cells: list[str], source: str) -> bool:
@@ -401,17 +398,17 @@ def _no_column(path: str, column: str, names: list[str]) -> SeqloomError:
     )
 
 
-def _by_position(header: list[str], positions: Mapping[str, int]) -> Pick:
+def _by_position(header: list[str], columns: list[tuple[str, int]]) -> Pick:
     """Picks from a list; the other columns go by their header name or else by their number."""
-    source, *targets = positions.values()
-    extra = dict(list(positions.items())[2:])  # further references, under the names that the user wrote
-    used = set(positions.values())
+    source, *targets = (position for _, position in columns)
+    references = columns[2:]  # beyond the first target, under the names that the user wrote
+    used = {position for _, position in columns}
     needed = max(used) + 1
 
     def pick(cells: list[str]) -> Picked:
         if len(cells) < needed:
             raise Malformed("too few columns")
-        others = {name: cells[i] for name, i in extra.items()}
+        others = {name: cells[i] for name, i in references}
         if len(cells) > len(used):
             names = [*header, *map(str, range(len(header) + 1, len(cells) + 1))]
             others.update({names[i]: cell for i, cell in enumerate(cells) if i not in used})

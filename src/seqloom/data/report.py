@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
@@ -13,6 +14,7 @@ from seqloom.files import write_json
 from seqloom.types import Example
 
 LONGEST_TEXT = 1000  # characters of a line that the report repeats; a longer one ends in an ellipsis
+SHOWN_REASONS = 4  # on the screen; the file has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class ReportedLine:
     line: int
     reason: str
     text: str
+    dropped: bool = True  # False: it goes on, changed
 
 
 @dataclass
@@ -31,12 +34,15 @@ class DataReport:
 
     total: int = 0
     lines: list[ReportedLine] = field(default_factory=list)
-    drops: Counter[str] = field(default_factory=Counter)  # by reason
-    changes: Counter[str] = field(default_factory=Counter)  # by reason
+
+    @property
+    def drops(self) -> Counter[str]:
+        """Dropped lines by reason."""
+        return Counter(line.reason for line in self.lines if line.dropped)
 
     @property
     def dropped(self) -> int:
-        return self.drops.total()
+        return sum(line.dropped for line in self.lines)
 
     @property
     def kept(self) -> int:
@@ -45,29 +51,30 @@ class DataReport:
     @property
     def counts(self) -> Counter[str]:
         """Dropped and changed lines by reason."""
-        return self.drops + self.changes
+        return Counter(line.reason for line in self.lines)
 
     def drop(self, example: Example, reason: str) -> None:
         """Lists a line that does not go on."""
-        self.drops[reason] += 1
-        self._list(example, reason)
+        self._list(example, reason, dropped=True)
 
     def change(self, example: Example, reason: str) -> None:
         """Lists a line that goes on changed, e.g. truncated."""
-        self.changes[reason] += 1
-        self._list(example, reason)
+        self._list(example, reason, dropped=False)
 
-    def _list(self, example: Example, reason: str) -> None:
+    def _list(self, example: Example, reason: str, *, dropped: bool) -> None:
         text = example.source if example.target is None else f"{example.source}\t{example.target}"
         if len(text) > LONGEST_TEXT:
             text = text[: LONGEST_TEXT - 1] + "…"
-        self.lines.append(ReportedLine(example.file, example.line, reason, text))
+        self.lines.append(ReportedLine(example.file, example.line, reason, text, dropped))
 
     def summary(self) -> str:
         """One line for the screen: how many were kept, and what became of the others."""
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.counts.most_common())
+        common = self.counts.most_common(SHOWN_REASONS)
+        reasons = [f"{count:,} {reason}" for reason, count in common]
+        if rest := self.counts.total() - sum(count for _, count in common):
+            reasons.append(f"{rest:,} for other reasons")
         text = f"{self.kept:,} of {self.total:,} lines kept"
-        return f"{text} ({reasons})" if reasons else text
+        return f"{text} ({', '.join(reasons)})" if reasons else text
 
     def refuse_if_mostly_gone(self) -> None:
         """Raises when less than half of the lines is left: such a file was read in the wrong way."""
@@ -96,6 +103,12 @@ class DataReport:
     def save(self, path: str | Path) -> None:
         """Writes data-report.json whole or not at all."""
         write_json(Path(path), self.as_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> DataReport:
+        """The report that `save` wrote."""
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        return cls(values["total"], [ReportedLine(**line) for line in values["lines"]])
 
 
 def clean(examples: Iterable[Example], report: DataReport) -> Iterator[Example]:

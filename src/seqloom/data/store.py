@@ -14,6 +14,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
@@ -24,6 +25,7 @@ Long = Literal["drop", "truncate", "error"]
 _CHUNK = 20_000  # examples that are tokenised at a time
 _OFFSET = np.dtype("<i8")
 _SIDES = ("source", "target")
+_REPORT = "data-report.json"
 
 
 class TokenStore:
@@ -39,6 +41,11 @@ class TokenStore:
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def report(self) -> DataReport:
+        """What was left out or cut when the store was written."""
+        return DataReport.load(self.folder / _REPORT)
 
     def source(self, i: int) -> NDArray[Any]:
         """The source ids of pair i."""
@@ -66,27 +73,28 @@ class TokenStore:
         *,
         max_length: int,
         long: Long,
-        on_dropped: Callable[[Example, str], None],
         on_progress: Callable[[int], None] | None = None,
         threads: int,
     ) -> TokenStore:
         """The store of these examples, which appears in `folder` complete or not at all.
 
-        Whatever is left out or cut is told to `on_dropped` with the reason; `on_progress` hears how many
-        examples have been read.
+        Whatever is left out or cut is in the store's own `report`; `on_progress` hears how many examples
+        have been read.
         """
         partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
+        report = DataReport()
         try:
             with _Writer(partial, tokenizers) as writer:
                 read = 0
                 for chunk in _chunks(examples):
                     read += len(chunk)
                     ids = _encode(chunk, tokenizers, threads)
-                    writer.append(_fit(chunk, ids, max_length=max_length, long=long, on_dropped=on_dropped))
+                    writer.append(_fit(chunk, ids, max_length=max_length, long=long, report=report))
                     if on_progress:
                         on_progress(read)
+            report.save(partial / _REPORT)
             shutil.rmtree(folder, ignore_errors=True)
             partial.rename(folder)
         finally:
@@ -183,32 +191,29 @@ def _fit(
     *,
     max_length: int,
     long: Long,
-    on_dropped: Callable[[Example, str], None],
+    report: DataReport,
 ) -> list[Ids]:
     """The pairs that are neither empty nor too long; longer ones are treated as `long` says."""
     kept = []
     for example, (source, target) in zip(chunk, ids, strict=True):
         if not source or not target:
-            on_dropped(example, f"{'target' if source else 'source'} has no tokens")
+            report.drop(example, f"{'target' if source else 'source'} has no tokens")
             continue
         if len(source) > max_length or len(target) > max_length:
-            reason = _too_long(source, target, max_length)
+            side, length = ("source", len(source)) if len(source) > max_length else ("target", len(target))
             if long == "error":
                 raise SeqloomError(
-                    f"{example.file or 'The data'}, line {example.line}: {reason}.",
+                    f"{example.file or 'The data'}, line {example.line}: the {side} has {length} tokens, "
+                    f"more than data.max_length={max_length}.",
                     "raise data.max_length, or choose --long drop or --long truncate",
                 )
             if long == "drop":
-                on_dropped(example, reason)
+                report.drop(example, f"{side} longer than data.max_length={max_length} tokens")
                 continue
-            on_dropped(example, f"cut: {reason}")
-        kept.append((source[:max_length], target[:max_length]))
+            report.change(example, f"{side} cut to data.max_length={max_length} tokens")
+            source, target = source[:max_length], target[:max_length]
+        kept.append((source, target))
     return kept
-
-
-def _too_long(source: list[int], target: list[int], max_length: int) -> str:
-    side, ids = ("source", source) if len(source) > max_length else ("target", target)
-    return f"{side} is {len(ids)} tokens, the limit is {max_length} (data.max_length)"
 
 
 def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:

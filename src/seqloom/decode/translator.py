@@ -38,12 +38,7 @@ class ModelTranslator:
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
         """The n best hypotheses of every line, in the order of the lines; an empty line stays empty."""
-        search = SearchConfig.model_validate(
-            {
-                **self.search.model_dump(),
-                **{k: v for k, v in (("beam", beam), ("nbest", nbest)) if v is not None},
-            }
-        )
+        search = self._options(beam=beam, nbest=nbest)
         sources = [self.tokenizers.source.encode(line) for line in lines]
         answers: list[list[Hypothesis]] = [[Hypothesis(text="", score=0.0)] for _ in lines]
         for group in batches_by_length([len(ids) for ids in sources], search):
@@ -53,6 +48,10 @@ class ModelTranslator:
             if on_progress:
                 on_progress(len(group))
         return answers
+
+    def _options(self, **given: int | None) -> SearchConfig:
+        values = {name: value for name, value in given.items() if value is not None}
+        return SearchConfig.checked({**self.search.model_dump(), **values}, "search")
 
     def _search(self, sources: list[list[int]], search: SearchConfig, alignment: bool) -> list[list[Found]]:
         return beam_search(

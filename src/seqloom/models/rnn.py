@@ -85,8 +85,7 @@ class RNN(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits, (B, T, V)."""
-        logits: Tensor = self.output(self.hidden(batch))
-        return logits
+        return self.output(self.hidden(batch))
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
         states, state = self.decoder(self.target_embedding(last).unsqueeze(1), state)  # (R, 1, D)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 from pydantic import Field, model_validator
@@ -74,7 +75,7 @@ class Transformer(nn.Module):
     def _embed(self, embedding: nn.Module, ids: Tensor, positions: Tensor) -> Tensor:
         """√D e(id) + PE(position), (B, T, D)."""
         width = self.encoder_norm.normalized_shape[0]
-        embedded: Tensor = embedding(ids) * math.sqrt(width)
+        embedded = embedding(ids) * math.sqrt(width)
         return self.dropout(embedded + sinusoids(positions, width).to(embedded.dtype))
 
     def encode(self, batch: Batch) -> Tensor:
@@ -84,8 +85,7 @@ class Transformer(nn.Module):
         mask = batch.source_mask
         for block in self.encoder:
             x = block(x, mask)
-        encoded: Tensor = self.encoder_norm(x)
-        return encoded
+        return self.encoder_norm(x)
 
     def hidden(self, batch: Batch) -> Tensor:
         """What the output layer sees at every target position under teacher forcing, (B, T, D)."""
@@ -95,17 +95,18 @@ class Transformer(nn.Module):
         x = self._embed(self.target_embedding, batch.target_in, positions)
         for block in self.decoder:
             x = block(x, source, mask)
-        hidden: Tensor = self.decoder_norm(x)
-        return hidden
+        return self.decoder_norm(x)
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits, (B, T, V)."""
-        logits: Tensor = self.output(self.hidden(batch))
-        return logits
+        return self.output(self.hidden(batch))
+
+    def _blocks(self) -> Iterable[DecoderBlock]:
+        return cast(Iterable[DecoderBlock], self.decoder)
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         source = self.encode(batch)
-        memory = (batch.source_mask, [block.cross.remember(source) for block in self.decoder])
+        memory = (batch.source_mask, [block.cross.remember(source) for block in self._blocks()])
         return memory, (torch.zeros_like(batch.source_lengths), [None] * len(self.decoder))
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
@@ -113,7 +114,7 @@ class Transformer(nn.Module):
         position, pasts = state
         x = self._embed(self.target_embedding, last.unsqueeze(1), position.unsqueeze(1))  # (R, 1, D)
         grown, attention = [], []
-        for block, past, remembered in zip(self.decoder, pasts, memories, strict=True):
+        for block, past, remembered in zip(self._blocks(), pasts, memories, strict=True):
             x, past, weights = block.step(x, past, remembered, source_mask)
             grown.append(past)
             attention.append(weights.mean(dim=1))

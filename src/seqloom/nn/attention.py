@@ -30,7 +30,7 @@ def dot_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> Tensor:
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
     """(B, T, D) as (B, H, T, D/H)."""
-    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return x.view(*x.shape[:2], heads, -1).transpose(1, 2)
 
 
 def join_heads(x: Tensor) -> Tensor:

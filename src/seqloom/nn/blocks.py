@@ -18,8 +18,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.contract(self.dropout(self.expand(x).relu()))
-        return out
+        return self.contract(self.dropout(self.expand(x).relu()))
 
 
 class EncoderBlock(nn.Module):

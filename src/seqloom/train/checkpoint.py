@@ -56,7 +56,7 @@ def load_weights(model: nn.Module, file: Path) -> None:
     tensors = read_tensors(file)
     expected = weights_of(model)
     wrong = sorted(
-        {name for name in tensors.keys() | expected.keys()}
+        (tensors.keys() | expected.keys())
         - {name for name in tensors.keys() & expected.keys() if tensors[name].shape == expected[name].shape}
     )
     if wrong:

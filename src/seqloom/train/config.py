@@ -59,6 +59,6 @@ class TrainConfig(Settings):
             raise ValueError(f"train.best_by={self.best_by} is not measured; add it to train.metrics")
         if self.average > self.keep:
             raise ValueError(
-                f"train.average={self.average} needs at least as many kept checkpoints, and train.keep={self.keep}"
+                f"train.average={self.average} needs as many kept checkpoints, but train.keep={self.keep}"
             )
         return self

@@ -118,7 +118,7 @@ def _tensorboard(folder: Path) -> Any:
             "train.tensorboard=true needs the package tensorboard, which is not installed.",
             "pip install tensorboard, or leave the option out",
         ) from error
-    return SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+    return SummaryWriter(str(folder / "tensorboard"))
 
 
 def _short(values: dict[str, Any]) -> str:

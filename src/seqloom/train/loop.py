@@ -20,7 +20,7 @@ from seqloom.train.checkpoint import (
 )
 from seqloom.train.config import TrainConfig
 from seqloom.train.log import Log, peak_memory_mb
-from seqloom.train.loss import cross_entropy
+from seqloom.train.loss import Loss, cross_entropy
 from seqloom.train.optimizer import MovingAverage, Updater
 from seqloom.train.schedule import learning_rate
 from seqloom.types import Batch
@@ -150,9 +150,10 @@ class Trainer:
         self.state.skipped += window.skipped
         if window.skipped_in_a_row >= self.config.max_nonfinite:
             raise SeqloomError(
-                f"Training stopped at step {self.state.step}: the last {window.skipped_in_a_row} gradients were "
-                "not finite (NaN or infinity).",
-                "lower train.learning_rate, lengthen train.warmup, or set train.clip=1; the last checkpoint is good",
+                f"Training stopped at step {self.state.step}: the last {window.skipped_in_a_row} gradients "
+                "were not finite (NaN or infinity).",
+                "lower train.learning_rate, lengthen train.warmup, or set train.clip=1; "
+                "the last checkpoint is good",
             )
         window.reset(self.state)
 
@@ -213,11 +214,12 @@ class Trainer:
         self.checkpoints.save_average(self.model, steps, best=better)
 
 
-def batch_loss(model: Any, batch: Batch, smoothing: float, precision: str) -> Any:
+def batch_loss(model: Any, batch: Batch, smoothing: float, precision: str) -> Loss:
     """The summed loss of a batch under teacher forcing."""
     autocast = (
         torch.autocast(batch.source.device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
     )
+    assert batch.target_out is not None
     with autocast:
         return cross_entropy(model.hidden(batch), model.output, batch.target_out, smoothing)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +22,7 @@ class Updater:
         self.parameters = [weight for weight in model.parameters() if weight.requires_grad]
         decayed = [weight for weight in self.parameters if weight.dim() > 1]
         plain = [weight for weight in self.parameters if weight.dim() <= 1]
-        groups = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
+        groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
         self.adam = torch.optim.AdamW(
             groups, lr=config.learning_rate, betas=config.betas, weight_decay=config.weight_decay, fused=True
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seqloom.data import datasets
-from seqloom.data.datasets import DATASETS, Dataset, RemoteFile, cache_folder, get
+from seqloom.data.datasets import DATASETS, Dataset, RemoteFile, get
 from seqloom.errors import SeqloomError
 
 CONTENT = {"a.gz": bytes(range(256)) * 1000, "b.gz": b"second"}
@@ -185,16 +185,10 @@ def test_every_data_set_can_be_verified() -> None:
         assert all(len(file.sha256) == 64 and file.size > 0 for file in dataset.files)
 
 
-def test_the_cache_is_where_the_environment_says() -> None:
-    assert cache_folder({"SEQLOOM_CACHE": "/c", "XDG_CACHE_HOME": "/x"}) == Path("/c")
-    assert cache_folder({"XDG_CACHE_HOME": "/x"}) == Path("/x/seqloom")
-    assert cache_folder({}) == Path.home() / ".cache" / "seqloom"
-
-
 def test_a_silent_server_is_given_up(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets, "TIMEOUT", 0.05)
     silent = threading.Event()
     monkeypatch.setattr(Handler, "do_GET", lambda self: silent.wait(2))
-    with pytest.raises(SeqloomError, match="broke off after 0 of|cannot be reached"):
+    with pytest.raises(SeqloomError, match="broke off after 0 of"):
         get("toy", tmp_path, address=server.address)
     silent.set()

@@ -228,6 +228,11 @@ def test_columns_by_name_and_by_number(write: Write) -> None:
     assert read(path, "3", "2") == [("de", "en"), ("eins", "one")]  # all numbers: no header
 
 
+def test_source_and_target_may_be_the_same_column(write: Write) -> None:
+    assert read(write("a.tsv", "a\tb\n"), "1", "1") == [("a", "a")]
+    assert read(write("a.jsonl", '{"text": "a"}'), "text", "text") == [("a", "a")]
+
+
 def test_a_number_is_never_looked_up_among_the_cells(write: Write) -> None:
     assert read(write("a.tsv", "2\t1\n3\t4\n")) == [("2", "1"), ("3", "4")]
 

@@ -39,8 +39,9 @@ def test_save_writes_every_line_with_its_reason(tmp_path: Path) -> None:
         "kept": 2,
         "dropped": 1,
         "counts": {"too long": 1},
-        "lines": [{"file": "f.tsv", "line": 2, "reason": "too long", "text": "ü\u2028\tb"}],
+        "lines": [{"file": "f.tsv", "line": 2, "reason": "too long", "text": "ü\u2028\tb", "dropped": True}],
     }
+    assert DataReport.load(tmp_path / "data-report.json") == report
     assert [path.name for path in tmp_path.iterdir()] == ["data-report.json"]
 
 
@@ -58,9 +59,18 @@ def test_summary_counts_by_reason() -> None:
     assert report.summary() == "998 of 1,000 lines kept (2 empty source)"
 
 
+def test_summary_stays_one_line_however_many_reasons_there_are() -> None:
+    report = DataReport(total=100)
+    for line in range(30):
+        report.drop(Example("a", "b", line, "f"), f"reason {line}")
+    assert report.summary().endswith("1 reason 3, 26 for other reasons)")
+    assert len(report.as_dict()["counts"]) == 30
+
+
 def test_half_gone_is_accepted_and_more_is_refused() -> None:
     report = DataReport(total=4)
-    report.change(Example("z", "z", 9, "f"), "truncated")
+    for line in range(5):  # more common than any reason for dropping, but none itself
+        report.change(Example("z", "z", line, "f"), "truncated")
     report.drop(Example("x", line=1, file="f"), "too few columns")
     report.drop(Example("", "y", 2, "f"), "empty source")
     report.refuse_if_mostly_gone()

@@ -35,16 +35,14 @@ def examples(count: int) -> list[Example]:
     ]
 
 
-class Report(list[tuple[int, str]]):
-    def __call__(self, example: Example, reason: str) -> None:
-        self.append((example.line, reason))
-
-
-def write(folder: Path, data: Any, report: Report | None = None, **options: Any) -> TokenStore:
+def write(folder: Path, data: Any, **options: Any) -> TokenStore:
     plain: dict[str, Any] = {"max_length": 100, "long": "drop", "threads": 2}
     pair = options.pop("tokenizers", tokenizers())
-    on_dropped = Report() if report is None else report
-    return TokenStore.write(folder, data, pair, on_dropped=on_dropped, **{**plain, **options})
+    return TokenStore.write(folder, data, pair, **{**plain, **options})
+
+
+def told(store: TokenStore) -> list[tuple[int, str]]:
+    return [(line.line, line.reason) for line in TokenStore.open(store.folder).report.lines]
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +79,7 @@ def test_the_store_does_not_depend_on_threads_or_chunks(
     monkeypatch.setattr(store_module, "_CHUNK", 20_000)
     write(tmp_path / "b", examples(50), threads=3)
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert names == ["meta.json", "source.bin", "source.idx", "target.bin", "target.idx"]
+    assert names == ["data-report.json", "meta.json", "source.bin", "source.idx", "target.bin", "target.idx"]
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
@@ -90,36 +88,44 @@ LONG = [Example("w1", "w1", 1), Example("w1 w2 w3", "w1", 2), Example("w1", "w1 
 
 
 def test_what_is_too_long_is_dropped_and_told(tmp_path: Path) -> None:
-    report = Report()
-    store = write(tmp_path / "store", LONG, report, max_length=2)
+    store = write(tmp_path / "store", LONG, max_length=2)
     assert len(store) == 1
-    assert report == [
-        (2, "source is 3 tokens, the limit is 2 (data.max_length)"),
-        (3, "target is 4 tokens, the limit is 2 (data.max_length)"),
+    assert told(store) == [
+        (2, "source longer than data.max_length=2 tokens"),
+        (3, "target longer than data.max_length=2 tokens"),
     ]
+    assert store.report.dropped == 2
 
 
 def test_what_is_too_long_is_cut_and_told(tmp_path: Path) -> None:
-    report = Report()
-    store = write(tmp_path / "store", LONG, report, max_length=2, long="truncate")
+    store = write(tmp_path / "store", LONG, max_length=2, long="truncate")
     assert [len(store.source(i)) for i in range(3)] == [1, 2, 1]
     assert [len(store.target(i)) for i in range(3)] == [1, 1, 2]
-    assert [line for line, _ in report] == [2, 3]
-    assert report[0][1].startswith("cut: source is 3 tokens")
+    assert told(store) == [
+        (2, "source cut to data.max_length=2 tokens"),
+        (3, "target cut to data.max_length=2 tokens"),
+    ]
+    assert store.report.dropped == 0
 
 
 def test_what_is_too_long_is_an_error_that_names_the_line(tmp_path: Path) -> None:
     data = [Example("w1", "w1", 1, "a.tsv"), Example("w1 w2 w3", "w1", 2, "a.tsv")]
-    with pytest.raises(SeqloomError, match=r"^a\.tsv, line 2: source is 3 tokens, the limit is 2"):
+    with pytest.raises(
+        SeqloomError, match=r"^a\.tsv, line 2: the source has 3 tokens, more than data.max_length=2"
+    ):
         write(tmp_path / "store", data, max_length=2, long="error")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_has_no_tokens_is_dropped_and_told(tmp_path: Path) -> None:
-    report = Report()
     data = [Example("  ", "w1", 1), Example("w1", "", 2), Example("w1", None, 3), Example("w2", "w2", 4)]
-    assert len(write(tmp_path / "store", data, report)) == 1
-    assert report == [(1, "source has no tokens"), (2, "target has no tokens"), (3, "target has no tokens")]
+    store = write(tmp_path / "store", data)
+    assert len(store) == 1
+    assert told(store) == [
+        (1, "source has no tokens"),
+        (2, "target has no tokens"),
+        (3, "target has no tokens"),
+    ]
 
 
 def test_a_store_may_be_empty(tmp_path: Path) -> None:

@@ -1,0 +1,27 @@
+"""What every test needs: one thread, a cache folder of its own, no clock in property tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+import torch
+
+torch.set_num_threads(1)  # the models here are so small that waking a second thread costs more than it gives
+
+hypothesis.settings.register_profile("seqloom", deadline=None, database=None)
+hypothesis.settings.load_profile("seqloom")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test, and no process that a test starts, writes into the user's cache."""
+    before = os.environ.get("SEQLOOM_CACHE")
+    os.environ["SEQLOOM_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["SEQLOOM_CACHE"]
+    else:
+        os.environ["SEQLOOM_CACHE"] = before

@@ -1,0 +1,110 @@
+"""What teacher forcing promises of every architecture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import pad
+from torch.testing import assert_close
+
+from seqloom.types import PAD, Batch
+
+EXACT = {"rtol": 0.0, "atol": 1e-10}
+
+
+def _alone(batch: Batch, row: int) -> Batch:
+    """The batch of that row only, without padding."""
+    assert batch.target_in is not None and batch.target_out is not None and batch.target_lengths is not None
+    source, target = int(batch.source_lengths[row]), int(batch.target_lengths[row])
+    one = slice(row, row + 1)
+    return Batch(
+        source=batch.source[one, :source],
+        source_lengths=batch.source_lengths[one],
+        index=batch.index[one],
+        target_in=batch.target_in[one, :target],
+        target_out=batch.target_out[one, :target],
+        target_lengths=batch.target_lengths[one],
+        target_tokens=target,
+    )
+
+
+def test_the_logits_have_one_row_per_target_position(case: Any, model: Any, batch: Batch) -> None:
+    assert batch.target_in is not None
+    logits = model(batch)
+    assert logits.shape == (*batch.target_in.shape, case.vocabularies.target)
+    assert logits.isfinite().all()
+
+
+def test_forward_is_the_output_layer_over_the_hidden_vectors(model: Any, batch: Batch) -> None:
+    assert_close(model(batch), model.output(model.hidden(batch)), **EXACT)
+
+
+def test_padding_changes_nothing(model: Any, batch: Batch) -> None:
+    assert batch.target_in is not None and batch.target_out is not None
+    wider = replace(
+        batch,
+        source=pad(batch.source, (0, 3), value=PAD),
+        target_in=pad(batch.target_in, (0, 2), value=PAD),
+        target_out=pad(batch.target_out, (0, 2), value=PAD),
+    )
+    real = batch.target_mask
+    assert_close(model(wider)[:, : real.shape[1]][real], model(batch)[real], **EXACT)
+
+
+def test_what_stands_on_padding_changes_nothing(model: Any, batch: Batch) -> None:
+    other = replace(batch, source=batch.source.masked_fill(~batch.source_mask, 5))
+    real = batch.target_mask
+    assert_close(model(other)[real], model(batch)[real], **EXACT)
+
+
+def test_the_future_changes_nothing(case: Any, model: Any, batch: Batch) -> None:
+    assert batch.target_in is not None
+    logits = model(batch)
+    width = batch.target_in.shape[1]
+    for t in range(width - 1):
+        changed = batch.target_in.clone()
+        changed[:, t + 1 :] = (changed[:, t + 1 :] + 7) % case.vocabularies.target
+        other = model(replace(batch, target_in=changed, target_lengths=torch.full((4,), width)))
+        assert_close(other[:, : t + 1], logits[:, : t + 1], **EXACT)
+        assert not torch.allclose(other[:, t + 1], logits[:, t + 1])
+
+
+def test_a_batch_gives_what_its_rows_give_alone(model: Any, batch: Batch) -> None:
+    logits = model(batch)
+    for row in range(len(batch.source)):
+        alone = _alone(batch, row)
+        assert_close(model(alone)[0], logits[row, : alone.target_tokens], **EXACT)
+
+
+def test_the_answer_depends_on_every_source_token(case: Any, model: Any, batch: Batch) -> None:
+    logits = model(batch)
+    for position in range(batch.source.shape[1]):
+        source = batch.source.clone()
+        source[:, position] = (source[:, position] + 5) % case.vocabularies.source
+        changed = (model(replace(batch, source=source)) - logits).abs().amax(dim=(1, 2)) > 1e-9
+        assert torch.equal(changed, batch.source_mask[:, position])
+
+
+def test_evaluation_is_deterministic_and_training_is_not(case: Any, batch: Batch) -> None:
+    model = case.build(dropout=0.3)
+    quiet = model(batch)
+    assert torch.equal(model(batch), quiet)
+    model.train()
+    first = model(batch)
+    assert not torch.allclose(first, quiet)
+    assert not torch.allclose(model(batch), first)
+
+
+def test_training_without_dropout_is_evaluation(case: Any, batch: Batch) -> None:
+    model = case.build(dropout=0.0)
+    quiet = model(batch)
+    assert_close(model.train()(batch), quiet, **EXACT)
+
+
+@pytest.mark.parametrize("field", ["widht", "learning_rate"])
+def test_the_settings_reject_unknown_fields(case: Any, field: str) -> None:
+    with pytest.raises(ValueError, match=field):
+        case.build(**{field: 3})

@@ -1,0 +1,142 @@
+"""What search may rely on in every architecture: `start`, `step` and `select_rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+from torch.testing import assert_close
+
+from seqloom.types import BOS, PAD, Batch, Step, Tree, select_rows
+
+EXACT = {"rtol": 0.0, "atol": 1e-10}
+
+
+def _tensors(tree: Tree) -> Iterator[Tensor]:
+    if isinstance(tree, Tensor):
+        yield tree
+    elif tree is not None:
+        for part in tree.values() if isinstance(tree, dict) else tree:
+            yield from _tensors(part)
+
+
+def _run(model: Any, batch: Batch, prefixes: Tensor) -> list[Step]:
+    """Every step over the prefixes, (R, T), R a multiple of the number of sentences."""
+    memory, state = model.start(batch)
+    rows = torch.arange(len(batch.source)).repeat_interleave(len(prefixes) // len(batch.source))
+    state, steps = select_rows(state, rows), []
+    for last in prefixes.unbind(dim=1):
+        steps.append(model.step(memory, state, last))
+        state = steps[-1].state
+    return steps
+
+
+def _prefixes(rows: int, length: int, vocabulary: int) -> Tensor:
+    """(rows, length) random targets, each its own."""
+    prefixes = torch.randint(3, vocabulary, (rows, length), generator=torch.Generator().manual_seed(rows))
+    prefixes[:, 0] = BOS
+    return prefixes
+
+
+def _forced(model: Any, batch: Batch, prefixes: Tensor) -> Tensor:
+    """The log-probabilities of teacher forcing for the same rows, (R, T, V)."""
+    rows = torch.arange(len(batch.source)).repeat_interleave(len(prefixes) // len(batch.source))
+    wide = Batch(
+        source=batch.source[rows],
+        source_lengths=batch.source_lengths[rows],
+        index=rows,
+        target_in=prefixes,
+        target_lengths=torch.full((len(rows),), prefixes.shape[1]),
+    )
+    logits: Tensor = model(wide)
+    return logits.log_softmax(-1)
+
+
+@pytest.mark.parametrize("hypotheses", [1, 3])
+def test_step_equals_forward_at_every_position(
+    case: Any, model: Any, batch: Batch, hypotheses: int
+) -> None:
+    prefixes = _prefixes(4 * hypotheses, 6, case.vocabularies.target)
+    stepped = torch.stack([step.log_probs for step in _run(model, batch, prefixes)], dim=1)
+    assert_close(stepped, _forced(model, batch, prefixes), **EXACT)
+
+
+def test_step_equals_forward_in_single_precision(case: Any, batch: Batch) -> None:
+    model = case.build().float()
+    prefixes = _prefixes(8, 6, case.vocabularies.target)
+    stepped = torch.stack([step.log_probs for step in _run(model, batch, prefixes)], dim=1)
+    assert_close(stepped, _forced(model, batch, prefixes), rtol=0.0, atol=1e-5)
+
+
+def test_a_step_gives_log_probabilities(case: Any, model: Any, batch: Batch) -> None:
+    for step in _run(model, batch, _prefixes(8, 3, case.vocabularies.target)):
+        assert step.log_probs.shape == (8, case.vocabularies.target)
+        assert_close(step.log_probs.exp().sum(-1), torch.ones(8, dtype=torch.float64), **EXACT)
+
+
+def test_the_state_has_rows_first(case: Any, model: Any, batch: Batch) -> None:
+    memory, _ = model.start(batch)
+    assert all(len(tensor) == 4 for tensor in _tensors(memory))
+    for step in _run(model, batch, _prefixes(12, 2, case.vocabularies.target)):
+        assert all(len(tensor) == 12 for tensor in _tensors(step.state))
+
+
+def test_selecting_rows_commutes_with_a_step(case: Any, model: Any, batch: Batch) -> None:
+    prefixes = _prefixes(12, 3, case.vocabularies.target)
+    memory, _ = model.start(batch)
+    state = _run(model, batch, prefixes[:, :2])[-1].state
+    last = prefixes[:, 2]
+    # Within each sentence's three rows: one repeated, one dropped, two exchanged.
+    rows = torch.tensor([2, 0, 0, 4, 3, 5, 8, 8, 8, 9, 11, 10])
+    after = model.step(memory, state, last)
+    before = model.step(memory, select_rows(state, rows), last[rows])
+    assert_close(before.log_probs, after.log_probs[rows], **EXACT)
+    for one, other in zip(_tensors(before.state), _tensors(select_rows(after.state, rows)), strict=True):
+        assert_close(one, other, **EXACT)
+
+
+def test_dropping_sentences_leaves_the_others_alone(case: Any, model: Any, batch: Batch) -> None:
+    prefixes = _prefixes(8, 3, case.vocabularies.target)
+    memory, _ = model.start(batch)
+    state = _run(model, batch, prefixes[:, :2])[-1].state
+    sentences, rows = torch.tensor([3, 1]), torch.tensor([6, 7, 2, 3])
+    whole = model.step(memory, state, prefixes[:, 2])
+    left = model.step(select_rows(memory, sentences), select_rows(state, rows), prefixes[rows, 2])
+    assert_close(left.log_probs, whole.log_probs[rows], **EXACT)
+
+
+def test_a_step_leaves_state_and_memory_as_they_were(case: Any, model: Any, batch: Batch) -> None:
+    prefixes = _prefixes(8, 3, case.vocabularies.target)
+    memory, _ = model.start(batch)
+    state = _run(model, batch, prefixes[:, :2])[-1].state
+    before = [tensor.clone() for tensor in _tensors((memory, state))]
+    first = model.step(memory, state, prefixes[:, 2])
+    for tensor, kept in zip(_tensors((memory, state)), before, strict=True):
+        assert torch.equal(tensor, kept)
+    assert torch.equal(model.step(memory, state, prefixes[:, 2]).log_probs, first.log_probs)
+
+
+def test_source_padding_does_not_change_a_step(case: Any, model: Any, batch: Batch) -> None:
+    prefixes = _prefixes(8, 4, case.vocabularies.target)
+    wider = replace(batch, source=pad(batch.source, (0, 4), value=PAD))
+    for one, other in zip(_run(model, batch, prefixes), _run(model, wider, prefixes), strict=True):
+        assert_close(other.log_probs, one.log_probs, **EXACT)
+
+
+def test_attention_is_a_distribution_over_real_source_positions(
+    case: Any, model: Any, batch: Batch
+) -> None:
+    wider = replace(batch, source=pad(batch.source, (0, 2), value=PAD))
+    real = wider.source_mask.repeat_interleave(2, dim=0)
+    for step in _run(model, wider, _prefixes(8, 3, case.vocabularies.target)):
+        if step.attention is None:
+            pytest.skip("this architecture looks at nothing")
+        assert step.attention.shape == real.shape
+        assert (step.attention >= 0).all()
+        assert (step.attention[~real] == 0).all()
+        assert_close(step.attention.sum(-1), torch.ones(8, dtype=torch.float64), **EXACT)

@@ -1,0 +1,204 @@
+"""Beam search against brute force: every sequence is enumerated, scored and ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from seqloom.data.batching import collate_ids
+from seqloom.decode.search import Found, beam_search
+from seqloom.registry import architectures
+from seqloom.types import BOS, EOS, Batch, Step, Tree, Vocabularies
+
+V, LONGEST = 6, 4
+SYMBOLS = range(EOS + 1, V)  # what an answer is made of
+EVERYTHING = len(SYMBOLS) ** LONGEST  # a beam of that many rows drops nothing
+
+
+class RandomTree:
+    """A StepModel with a random distribution at every prefix: no row can stand in for another.
+
+    The source's first id chooses the sentence; the state is the number of the prefix, and nothing is learned,
+    rounded or shared, so that batching cannot change a single bit.
+    """
+
+    def __init__(self, sentences: int, seed: int) -> None:
+        random = torch.Generator().manual_seed(seed)
+        shape = (sentences, V**LONGEST, V)
+        self.table = (2 * torch.randn(shape, generator=random, dtype=torch.float64)).log_softmax(-1)
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        return batch.source[:, 0], torch.zeros(len(batch.source), dtype=torch.long)
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        prefix = torch.where(last == BOS, state, state * V + last)
+        sentence = memory.repeat_interleave(len(last) // len(memory))
+        origin = (sentence.double() + 100 * prefix).unsqueeze(1).expand(-1, 2)  # tells which row it came from
+        return Step(self.table[sentence, prefix], prefix, origin)
+
+    def log_probs(self, sentence: int, tokens: Sequence[int]) -> list[float]:
+        prefix, found = 0, []
+        for token in tokens:
+            found.append(self.table[sentence, prefix, token].item())
+            prefix = prefix * V + token
+        return found
+
+
+def _sequences(longest: int) -> Iterator[tuple[int, ...]]:
+    """Every answer that ends within the maximum length, and every one that is cut there."""
+    for length in range(longest):
+        yield from ((*tokens, EOS) for tokens in product(SYMBOLS, repeat=length))
+    yield from product(SYMBOLS, repeat=longest)
+
+
+def _ranked(scored: dict[tuple[int, ...], float], penalty: float) -> list[tuple[bool, float, list[int]]]:
+    """(finished, score, tokens) of every sequence, best first, those that were cut last."""
+    ranked = [
+        (tokens[-1] == EOS, total / len(tokens) ** penalty, [t for t in tokens if t != EOS])
+        for tokens, total in scored.items()
+    ]
+    return sorted(ranked, key=lambda one: one[:2], reverse=True)
+
+
+def _batch(sentences: Sequence[int]) -> Batch:
+    return collate_ids([[sentence] for sentence in sentences], None, range(len(sentences)))
+
+
+def _same(found: list[Found], expected: list[tuple[bool, float, list[int]]]) -> None:
+    assert [(one.finished, one.tokens) for one in found] == [(one[0], one[2]) for one in expected]
+    assert [one.score for one in found] == pytest.approx([one[1] for one in expected], abs=1e-12)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("longest", [1, 3, LONGEST])
+def test_a_wide_beam_ranks_all_sequences_as_brute_force_does(penalty: float, longest: int) -> None:
+    model = RandomTree(sentences=3, seed=longest)
+    found = beam_search(
+        model, _batch([0, 1, 2]), beam=2 * EVERYTHING, max_lengths=[longest] * 3, length_penalty=penalty
+    )
+    for sentence, hypotheses in enumerate(found):
+        scored = {tokens: sum(model.log_probs(sentence, tokens)) for tokens in _sequences(longest)}
+        _same(hypotheses, _ranked(scored, penalty))
+
+
+@pytest.mark.parametrize("name", list(architectures()))
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_a_wide_beam_over_a_real_model_equals_brute_force(name: str, penalty: float) -> None:
+    entry = architectures()[name]
+    torch.manual_seed(3)
+    values = {**entry.overrides, "name": name, "size": "tiny"}
+    model = entry.build(entry.settings.model_validate(values), Vocabularies(V, V, True)).double().eval()
+    sources, longest = [[3, 4, 5, 3], [5]], 3
+    found = beam_search(
+        model,
+        collate_ids(sources, None, range(2)),
+        beam=2 * EVERYTHING,
+        max_lengths=[longest] * 2,
+        length_penalty=penalty,
+    )
+    for source, hypotheses in zip(sources, found, strict=True):
+        scored = {tokens: _forced(model, source, tokens) for tokens in _sequences(longest)}
+        _same(hypotheses, _ranked(scored, penalty))
+
+
+@pytest.mark.parametrize("name", list(architectures()))
+def test_the_batch_does_not_change_the_answer_of_a_real_model(name: str) -> None:
+    entry = architectures()[name]
+    torch.manual_seed(4)
+    values = {**entry.overrides, "name": name, "size": "tiny"}
+    model = entry.build(entry.settings.model_validate(values), Vocabularies(30, 30, True)).double().eval()
+    sources = [[5, 9, 12, 20, 7, 7], [8], [29, 4], [13, 17, 5], [9, 9, 9, 9, 9, 9, 9, 9, 9]]
+
+    def search(chosen: list[list[int]]) -> list[list[Found]]:
+        lengths = [len(source) + 3 for source in chosen]
+        return beam_search(model, collate_ids(chosen, None, range(len(chosen))), beam=4, max_lengths=lengths)
+
+    alone = [search([source])[0] for source in sources]
+    for order in ([0, 1, 2, 3, 4], [4, 2, 0, 3, 1], [3, 0]):
+        for i, hypotheses in zip(order, search([sources[i] for i in order]), strict=True):
+            assert [one.tokens for one in hypotheses] == [one.tokens for one in alone[i]]
+            assert [one.score for one in hypotheses] == pytest.approx([one.score for one in alone[i]], abs=1e-10)
+
+
+def _forced(model: Any, source: list[int], tokens: tuple[int, ...]) -> float:
+    """log P of the tokens under teacher forcing."""
+    batch = collate_ids([source], [tokens], [0])  # the answer's own end is the last of `tokens`
+    with torch.no_grad():
+        log_probs = model(batch).log_softmax(-1)[0]
+    return float(sum(log_probs[t, token] for t, token in enumerate(tokens)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_beam_of_one_takes_the_best_token_each_time(seed: int) -> None:
+    model = RandomTree(sentences=4, seed=seed)
+    for sentence, hypotheses in enumerate(
+        beam_search(model, _batch(range(4)), beam=1, max_lengths=[LONGEST] * 4, length_penalty=0.0)
+    ):
+        tokens: list[int] = []
+        while len(tokens) < LONGEST and (not tokens or tokens[-1] != EOS):
+            allowed = {v: model.log_probs(sentence, [*tokens, v])[-1] for v in range(EOS, V)}
+            tokens.append(max(allowed, key=lambda v: allowed[v]))
+        best = hypotheses[0]
+        assert best.tokens == [token for token in tokens if token != EOS]
+        assert best.finished == (tokens[-1] == EOS)
+        assert best.score == pytest.approx(sum(model.log_probs(sentence, tokens)))
+
+
+@given(
+    sentences=st.lists(st.integers(0, 5), min_size=1, max_size=7),
+    beam=st.integers(1, 5),
+    penalty=st.sampled_from([0.0, 1.0]),
+    seed=st.integers(0, 5),
+)
+@settings(max_examples=60)
+def test_the_answer_is_the_same_alone_and_in_any_batch_and_order(
+    sentences: list[int], beam: int, penalty: float, seed: int
+) -> None:
+    model = RandomTree(sentences=6, seed=seed)
+    longest = [1 + sentence % LONGEST for sentence in range(6)]
+
+    def search(chosen: list[int]) -> list[list[Found]]:
+        return beam_search(
+            model, _batch(chosen), beam=beam, max_lengths=[longest[s] for s in chosen], length_penalty=penalty
+        )
+
+    for sentence, hypotheses in zip(sentences, search(sentences), strict=True):
+        assert hypotheses == search([sentence])[0]
+
+
+@given(seed=st.integers(0, 1000), beam=st.integers(1, 8), longest=st.integers(1, LONGEST))
+@settings(max_examples=60)
+def test_hypotheses_are_sorted_distinct_and_add_up(seed: int, beam: int, longest: int) -> None:
+    model = RandomTree(sentences=2, seed=seed)
+    for sentence, hypotheses in enumerate(
+        beam_search(model, _batch([0, 1]), beam=beam, max_lengths=[longest] * 2, length_penalty=0.7)
+    ):
+        ranks = [(one.finished, one.score) for one in hypotheses]
+        assert ranks == sorted(ranks, reverse=True)
+        assert len({(tuple(one.tokens), one.finished) for one in hypotheses}) == len(hypotheses) >= 1
+        for one in hypotheses:
+            tokens = [*one.tokens, EOS] if one.finished else one.tokens
+            assert one.log_probs == pytest.approx(model.log_probs(sentence, tokens), abs=1e-12)
+            assert one.score == pytest.approx(sum(one.log_probs) / len(tokens) ** 0.7, abs=1e-12)
+            assert one.finished or len(tokens) == longest
+
+
+def test_the_attention_follows_its_hypothesis() -> None:
+    model = RandomTree(sentences=3, seed=1)
+    for sentence, hypotheses in enumerate(
+        beam_search(model, _batch(range(3)), beam=4, max_lengths=[LONGEST] * 3, want_attention=True)
+    ):
+        for one in hypotheses:
+            prefix, expected = 0, []
+            for token in [*one.tokens, EOS] if one.finished else one.tokens:
+                expected.append(sentence + 100.0 * prefix)
+                prefix = prefix * V + token
+            assert one.attention is not None
+            assert one.attention[:, 0].tolist() == expected

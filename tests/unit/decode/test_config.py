@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import pytest
+
+from seqloom.decode.config import SearchConfig
+
+
+def test_more_answers_than_the_beam_can_give_are_an_error() -> None:
+    with pytest.raises(ValueError, match=r"search\.nbest=6 is more than search\.beam=5 can give"):
+        SearchConfig(nbest=6)
+
+
+def test_the_maximum_length_follows_the_source() -> None:
+    search = SearchConfig(max_length_factor=1.5, max_length_extra=4)
+    assert [search.max_length(n) for n in (0, 1, 10)] == [4, 5, 19]

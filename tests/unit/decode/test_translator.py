@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.translator import ModelTranslator, batches_by_length
+from seqloom.text.config import TextConfig
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import EOS, Batch, Step, Tree
+
+LINES = ["abc", "", "a", "cab bac", "b a", "ccccccccc"]
+
+
+class Copier:
+    """A StepModel that is nearly sure to say the source again, and looks where it reads."""
+
+    def __init__(self, vocabulary: int, *, endless: bool = False) -> None:
+        self.vocabulary = vocabulary
+        self.endless = endless
+        self.batches: list[int] = []
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        self.batches.append(len(batch.source))
+        return batch.source, torch.zeros(len(batch.source), dtype=torch.long)
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        source = memory.repeat_interleave(len(last) // len(memory), dim=0)
+        here = state.clamp_max(source.shape[1] - 1)
+        wanted = source.gather(1, here.unsqueeze(1)).squeeze(1)
+        if self.endless:
+            wanted = wanted.where(wanted != EOS, 5)
+        log_probs = (8.0 * one_hot(wanted, self.vocabulary)).log_softmax(-1)
+        return Step(log_probs, state + 1, one_hot(here, source.shape[1]).float())
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> TokenizerPair:
+    config = TextConfig(tokenizer="char", byte_fallback=False)
+    return TokenizerPair.train(config, lambda: [("abc cab", "cba bac")] * 20)
+
+
+def _translator(tokenizers: TokenizerPair, *, endless: bool = False, **search: Any) -> ModelTranslator:
+    model = Copier(tokenizers.target.size, endless=endless)
+    return ModelTranslator(model, tokenizers, SearchConfig(**search))
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 40, 10_000])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_every_line_gets_its_answer_in_order(tokenizers: TokenizerPair, batch_tokens: int, beam: int) -> None:
+    translator = _translator(tokenizers, beam=beam, batch_tokens=batch_tokens)
+    answers = translator.translate(LINES)
+    assert [best[0].text for best in answers] == LINES
+    assert all(best[0].finished for best in answers)
+
+
+def test_the_options_of_a_call_come_before_the_configured_ones(tokenizers: TokenizerPair) -> None:
+    translator = _translator(tokenizers, beam=2, nbest=2)
+    assert [len(best) for best in translator.translate(["ab", "c"])] == [2, 2]
+    assert [len(best) for best in translator.translate(["ab", "c"], beam=4, nbest=3)] == [3, 3]
+    assert [len(best) for best in translator.translate(["ab", "c"], nbest=1)] == [1, 1]
+
+
+def test_an_answer_carries_its_numbers(tokenizers: TokenizerPair) -> None:
+    ((best,),) = _translator(tokenizers, beam=2, length_penalty=1.0).translate(["cab"], alignment=True)
+    assert best.tokens == best.source_tokens == ("c", "a", "b")
+    assert len(best.token_log_probs) == 4  # the end of sentence is the last
+    assert best.log_prob == pytest.approx(sum(best.token_log_probs))
+    assert best.score == pytest.approx(best.log_prob / 4, abs=1e-5)
+    assert best.alignment == tuple(tuple(float(s == t) for s in range(4)) for t in range(4))
+
+
+def test_alignments_are_as_long_as_their_own_source(tokenizers: TokenizerPair) -> None:
+    answers = _translator(tokenizers).translate(["a", "abcabc"], alignment=True)
+    assert [len(best[0].alignment[0]) for best in answers] == [2, 7]
+    assert _translator(tokenizers).translate(["a"])[0][0].alignment == ()
+
+
+def test_an_answer_that_does_not_end_is_cut_and_marked(tokenizers: TokenizerPair) -> None:
+    translator = _translator(tokenizers, endless=True, beam=1, max_length_factor=2, max_length_extra=3)
+    ((best,),) = translator.translate(["ab"])
+    assert not best.finished
+    assert len(best.tokens) == 2 * 3 + 3  # the source counts its end of sentence
+
+
+def test_progress_adds_up(tokenizers: TokenizerPair) -> None:
+    seen: list[int] = []
+    _translator(tokenizers, beam=1, batch_tokens=8).translate(["abc", "a", "b"], on_progress=seen.append)
+    assert sum(seen) == 3
+    assert len(seen) > 1
+
+
+def test_no_lines_give_no_answers(tokenizers: TokenizerPair) -> None:
+    assert _translator(tokenizers).translate([]) == []
+
+
+def test_groups_stay_within_the_budget_and_cover_all_lines() -> None:
+    lengths = [5, 0, 9, 1, 5, 30, 2, 0, 9]
+    search = SearchConfig(beam=2, batch_tokens=48)
+    groups = list(batches_by_length(lengths, search))
+    assert sorted(i for group in groups for i in group) == [0, 2, 3, 4, 5, 6, 8]
+    for group in groups:
+        widest = max(lengths[i] for i in group) + 1
+        assert len(group) == 1 or len(group) * widest * 2 <= 48
+    assert groups[0] == [5]  # longer than the budget, so alone

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqloom.errors import SeqloomError
+from seqloom.nn.embedding import embeddings_and_output
+from seqloom.types import Vocabularies
+
+SHARED, SEPARATE = Vocabularies(9, 9, True), Vocabularies(9, 7, False)
+
+
+@pytest.mark.parametrize(
+    "vocabularies, tie, sides, output",
+    [
+        (SHARED, "auto", True, True),
+        (SHARED, "all", True, True),
+        (SHARED, "target", False, True),
+        (SHARED, "none", False, False),
+        (SEPARATE, "auto", False, True),
+        (SEPARATE, "target", False, True),
+        (SEPARATE, "none", False, False),
+    ],
+)
+def test_what_is_tied(vocabularies: Vocabularies, tie: str, sides: bool, output: bool) -> None:
+    source, target, top = embeddings_and_output(vocabularies, 4, tie)  # type: ignore[arg-type]
+    assert (source.weight is target.weight) == sides
+    assert (top.weight is target.weight) == output
+    assert source.weight.shape == (vocabularies.source, 4)
+    assert target.weight.shape == top.weight.shape == (vocabularies.target, 4)
+
+
+def test_tying_all_needs_one_tokenizer() -> None:
+    with pytest.raises(SeqloomError, match=r"model\.tie=all needs one tokenizer") as caught:
+        embeddings_and_output(SEPARATE, 4, "all")
+    assert "text.joint=true" in caught.value.hint
+
+
+def test_logits_begin_at_unit_size() -> None:
+    torch.manual_seed(1)
+    _, target, output = embeddings_and_output(Vocabularies(500, 500, True), 256, "auto")
+    assert target.weight.std().item() == pytest.approx(256**-0.5, rel=0.02)
+    assert not output.bias.any()

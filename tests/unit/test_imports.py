@@ -1,0 +1,101 @@
+"""The layers of the package, kept by reading what every module imports."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import seqloom
+
+PACKAGE = Path(seqloom.__file__).parent
+LAYERS = [
+    {"errors", "types", "settings", "registry", "files", "machine"},
+    {"text", "nn", "evaluate"},
+    {"data", "models", "statistical"},
+    {"decode", "train"},
+    {"config", "run", "inspect", "serve"},
+    {"corpus", "pipeline", "testset"},
+    {"demo"},
+    {"cli", "__init__", "__main__"},
+]
+LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}
+STRANGERS = [("decode", "train"), ("train", "decode"), ("decode", "models"), ("train", "models")]
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def _unit(module: Path) -> str:
+    """The package or top-level module that a file belongs to."""
+    return module.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def _imports(tree: ast.AST) -> Iterator[str]:
+    """Every module that is imported, by its full name; `from seqloom import x` as seqloom.x."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _units(module: Path) -> set[str]:
+    """The parts of seqloom that a module imports, other than its own."""
+    names = (name.split(".") for name in _imports(ast.parse(module.read_text(encoding="utf-8"))))
+    units = {parts[1] for parts in names if parts[0] == "seqloom" and parts[1:] != ["__version__"]}
+    return units - {_unit(module)}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down_only(module: Path) -> None:
+    unit = _unit(module)
+    assert unit in LAYER, f"{unit} has no layer yet: give it one here and in the architecture document"
+    for imported in _units(module):
+        assert LAYER[imported] <= LAYER[unit], f"{unit} reaches up to {imported}"
+        assert (unit, imported) not in STRANGERS, f"{unit} must not know {imported}"
+
+
+def test_no_two_parts_of_a_layer_import_each_other() -> None:
+    edges = {(_unit(module), imported) for module in MODULES for imported in _units(module)}
+    while longer := {(a, d) for a, b in edges for c, d in edges if b == c} - edges:
+        edges |= longer
+    assert [edge for edge in edges if edge[0] == edge[1]] == []
+
+
+def test_every_module_has_a_name_that_says_something() -> None:
+    vague = {"utils", "util", "helpers", "helper", "common", "misc"}
+    assert [path for path in PACKAGE.rglob("*") if path.stem in vague] == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_nothing_that_executes_a_strangers_file_is_used(module: Path) -> None:
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    unsafe = {"pickle", "dill", "joblib", "marshal", "shelve"}
+    assert not unsafe & {name.split(".")[0] for name in _imports(tree)}
+    calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert not calls & {"torch.load", "torch.save", "yaml.load", "yaml.unsafe_load", "eval", "exec"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import seqloom; seqloom.SeqloomError",
+        "import sys; sys.argv = ['seqloom', '--help']; from seqloom.cli.main import app; app(standalone_mode=False)",
+    ],
+    ids=["import", "help"],
+)
+def test_starting_up_does_not_import_torch(code: str) -> None:
+    show = "import sys; print('HEAVY', sorted({'torch', 'numpy', 'sentencepiece'} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{show}"], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_an_unknown_attribute_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        seqloom.trian  # noqa: B018

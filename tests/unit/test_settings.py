@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import ValidationError
+
+from seqloom.settings import ModelSettings, Settings
+
+
+class _Part(Settings):
+    rate: float = 0.5
+
+
+class _Model(ModelSettings):
+    SIZES: ClassVar[dict[str, dict[str, Any]]] = {
+        "small": {"width": 4, "layers": 1},
+        "big": {"width": 8, "layers": 2},
+    }
+    name: str = "toy"
+    width: int
+    layers: int
+    heads: int | None = None
+
+
+def test_unknown_options_are_errors() -> None:
+    with pytest.raises(ValidationError, match="ratte"):
+        _Part.model_validate({"ratte": 1})
+
+
+def test_values_never_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        _Part().rate = 1.0
+
+
+def test_the_size_fills_the_fields_and_an_explicit_field_wins() -> None:
+    assert _Model().model_dump() == {"name": "toy", "size": "small", "width": 4, "layers": 1, "heads": None}
+    big = _Model.model_validate({"size": "big", "layers": 7})
+    assert (big.width, big.layers) == (8, 7)
+
+
+def test_a_field_that_is_none_is_a_field_not_given() -> None:
+    assert _Model.model_validate({"size": "big", "width": None}).width == 8
+
+
+def test_written_out_settings_read_back_as_they_were() -> None:
+    model = _Model.model_validate({"size": "big", "layers": 7})
+    assert _Model.model_validate(model.model_dump()) == model
+
+
+def test_an_unknown_size_lists_the_known_ones() -> None:
+    with pytest.raises(ValidationError, match="size must be one of small, big, got 'huge'"):
+        _Model.model_validate({"size": "huge"})
+
+
+def test_what_is_no_mapping_is_an_error() -> None:
+    with pytest.raises(ValidationError):
+        _Model.model_validate("big")

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seqloom.train.log import RunLog, duration, peak_memory_mb
+
+
+def _lines(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_records_are_lines_of_json_and_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with RunLog(tmp_path) as log:
+        log.record("train", 50, {"loss": 1.23456789, "tokens_per_second": 12345.6, "seconds": 3.0})
+        log.say("done [bold]")
+        log.progress(0.5, 10.0, {"loss": 1.0})  # moves a bar, and there is none
+    assert _lines(tmp_path) == [
+        {"kind": "train", "step": 50, "loss": 1.23456789, "tokens_per_second": 12345.6, "seconds": 3.0}
+    ]
+    plain = ["train step 50: loss 1.235 · tokens per second 12,346", "done [bold]"]
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == plain
+    assert captured.out == ""
+    text = (tmp_path / "log.txt").read_text().splitlines()
+    assert [line.split(" ", 1)[1] for line in text] == plain
+
+
+def test_quiet_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with RunLog(tmp_path, quiet=True) as log:
+        log.record("valid", 5, {"loss": 1.0})
+        log.say("hello")
+    assert capsys.readouterr() == ("", "")
+    assert len(_lines(tmp_path)) == 1
+
+
+def test_a_resumed_run_drops_what_it_will_take_again(tmp_path: Path) -> None:
+    with RunLog(tmp_path, quiet=True) as log:
+        for step in (10, 20, 30):
+            log.record("train", step, {"loss": step / 10})
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"kind": "train", "st')  # the run was killed while it wrote
+    with RunLog(tmp_path, step=20, quiet=True) as log:
+        log.record("train", 30, {"loss": 9.0})
+    assert [(line["step"], line["loss"]) for line in _lines(tmp_path)] == [(10, 1.0), (20, 2.0), (30, 9.0)]
+
+
+def test_a_line_is_on_disk_as_soon_as_it_is_recorded(tmp_path: Path) -> None:
+    with RunLog(tmp_path, quiet=True) as log:
+        log.record("train", 1, {"loss": 1.0})
+        assert len(_lines(tmp_path)) == 1
+
+
+def test_a_bar_is_drawn_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with RunLog(tmp_path) as log:
+        assert log.bar is not None
+        log.progress(0.25, 90.0, {"loss": 1.5})
+        log.record("valid", 3, {"loss": 2.0})
+        (task,) = log.bar.tasks
+        assert (task.completed, task.fields["eta"], task.fields["note"]) == (0.25, "2 min", "loss 1.5")
+    assert len(_lines(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [
+        (0.4, "0 s"),
+        (45, "45 s"),
+        (89.4, "89 s"),
+        (90, "2 min"),
+        (720, "12 min"),
+        (5400, "1 h 30"),
+        (11_100, "3 h 05"),
+        (float("inf"), "?"),
+        (float("nan"), "?"),
+    ],
+)
+def test_durations_as_people_say_them(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_the_peak_memory_is_plausible() -> None:
+    assert 10 < peak_memory_mb() < 1_000_000

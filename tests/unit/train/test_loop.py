@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from seqloom.errors import SeqloomError
+from seqloom.train.loop import Feed, Trainer, Validation
+
+Make = Callable[..., Trainer]
+
+
+def _goals(*goals: float) -> Callable[[], Validation]:
+    """Validations that give these goals one after the other."""
+    left = iter(goals)
+    return lambda: Validation({"loss": 0.0}, next(left))
+
+
+def _after(calls: int) -> Callable[[], bool]:
+    """False so many times, then True."""
+    left = count()
+    return lambda: next(left) >= calls
+
+
+def _at_step(trainer: Trainer, step: int) -> None:
+    trainer.stop = lambda: trainer.state.step >= step
+
+
+@pytest.mark.parametrize(
+    "limits, steps, reason",
+    [
+        ({"max_steps": 6}, 6, "reached train.max_steps=6"),
+        ({"max_epochs": 2}, 10, "reached train.max_epochs=2"),
+        ({"max_epochs": 2, "accumulate": 2}, 5, "reached train.max_epochs=2"),
+        ({"max_epochs": 3, "max_steps": 4}, 4, "reached train.max_steps=4"),
+        ({"max_epochs": 1, "max_steps": 400}, 5, "reached train.max_epochs=1"),
+        ({"max_minutes": 1e-9}, 1, "reached train.max_minutes=1e-09"),
+    ],
+)
+def test_the_first_limit_ends_the_run(
+    make_trainer: Make, limits: dict[str, Any], steps: int, reason: str
+) -> None:
+    trainer = make_trainer(**limits)
+    state = trainer.run()
+    assert (state.step, state.finished) == (steps, reason)
+    assert trainer.log.fractions == sorted(trainer.log.fractions)  # type: ignore[attr-defined]
+    assert trainer.log.fractions[-1] == 1.0  # type: ignore[attr-defined]
+    assert trainer.checkpoints.steps()[-1] == steps
+
+
+def test_training_lowers_the_loss(make_trainer: Make) -> None:
+    trainer = make_trainer(max_steps=120, learning_rate=0.05, schedule="constant", feed=_same_batch)
+    trainer.run()
+    losses = [values["loss"] for kind, _, values in trainer.log.records if kind == "train"]  # type: ignore[attr-defined]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def _same_batch(epoch: int, used: int) -> Iterator[Feed]:
+    from seqloom.data.batching import collate_ids
+
+    batch = collate_ids([[4], [5]], [[6, 7], [8, 9, 10]], range(2))
+    return (Feed(0, number, batch) for number in count(used + 1))
+
+
+def test_early_stopping_and_the_best_checkpoint(make_trainer: Make) -> None:
+    trainer = make_trainer(
+        max_steps=100, validate_every=2, checkpoint_every=2, patience=3, keep=2, validate=_goals(1, 3, 2, 3, 1)
+    )
+    state = trainer.run()
+    assert state.finished == "loss has not improved for 3 validations"
+    assert (state.step, state.best, state.best_step, state.worse) == (10, 3, 4, 3)
+    folder = trainer.checkpoints.folder
+    assert os.readlink(folder / "best") == "step-4"
+    assert trainer.checkpoints.steps() == [4, 8, 10]  # the best one and the last two
+
+
+def test_validation_and_checkpoints_have_their_own_rhythm(make_trainer: Make) -> None:
+    trainer = make_trainer(max_steps=10, validate_every=3, checkpoint_every=4, keep=100)
+    trainer.run()
+    assert trainer.log.steps("valid") == [3, 6, 9, 10]  # type: ignore[attr-defined]
+    assert trainer.checkpoints.steps() == [3, 4, 6, 8, 9, 10]
+
+
+def test_validation_sees_the_model_at_rest_and_its_average(make_trainer: Make) -> None:
+    seen = []
+
+    def validate() -> Validation:
+        seen.append((trainer.model.training, trainer.model.output.bias.clone()))  # type: ignore[operator]
+        return Validation({"loss": 1.0}, 1.0)
+
+    trainer = make_trainer(max_steps=4, ema=0.9, validate=validate)
+    trainer.run()
+    ((training, bias),) = seen
+    assert not training
+    assert trainer.average is not None
+    assert torch.equal(bias, trainer.average.average["output.bias"])
+    assert not torch.equal(bias, trainer.average.live["output.bias"])
+    served = load_file(trainer.checkpoints.path(4) / "model.safetensors")
+    assert torch.equal(served["output.bias"], bias)
+
+
+def test_gradients_that_stay_not_finite_end_the_run_with_a_sentence(make_trainer: Make) -> None:
+    trainer = make_trainer(max_steps=1000, log_every=2, max_nonfinite=5)
+    before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
+    with torch.no_grad():
+        trainer.model.output.bias[0] = torch.nan  # type: ignore[index,operator]
+    with pytest.raises(SeqloomError, match=r"stopped at step 6: the last 6 gradients were not finite") as caught:
+        trainer.run()
+    assert "train.learning_rate" in caught.value.hint
+    after = trainer.model.state_dict()
+    assert all(torch.equal(after[name], before[name]) for name in before if name != "output.bias")
+
+
+def test_a_rare_gradient_that_is_not_finite_is_counted_and_left_out(make_trainer: Make) -> None:
+    trainer = make_trainer(max_steps=6, max_nonfinite=2)
+    original, calls = trainer.updater.update, count(1)
+
+    def update(rows: int, rate: float) -> Any:
+        if next(calls) in (2, 4):
+            trainer.updater.parameters[0].grad.fill_(torch.inf)  # type: ignore[union-attr]
+        return original(rows, rate)
+
+    trainer.updater.update = update  # type: ignore[method-assign]
+    state = trainer.run()
+    assert (state.step, state.skipped) == (6, 2)
+    assert all(weight.isfinite().all() for weight in trainer.model.parameters())
+
+
+def test_stop_saves_and_returns(make_trainer: Make) -> None:
+    trainer = make_trainer(max_steps=100)
+    _at_step(trainer, 3)
+    state = trainer.run()
+    assert (state.step, state.finished) == (3, "")
+    assert trainer.checkpoints.steps() == [3]
+    resumed = make_trainer(max_steps=5).run()
+    assert (resumed.step, resumed.finished) == (5, "reached train.max_steps=5")
+
+
+@pytest.mark.parametrize("calls", range(6))
+def test_stop_at_any_question_saves_the_step(make_trainer: Make, calls: int) -> None:
+    trainer = make_trainer(max_steps=100, checkpoint_every=2, stop=_after(calls))
+    state = trainer.run()
+    assert trainer.checkpoints.steps()[-1] == state.step
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"accumulate": 3},
+        {"ema": 0.9},
+        {"accumulate": 2, "ema": 0.8, "schedule": "cosine", "weight_decay": 0.1},
+    ],
+    ids=["plain", "accumulate", "ema", "all"],
+)
+@pytest.mark.parametrize("cut", [1, 4, 5, 9])
+def test_a_resumed_run_ends_as_the_run_that_was_never_stopped(
+    make_trainer: Make, tmp_path: Path, options: dict[str, Any], cut: int
+) -> None:
+    options = {"max_steps": 11, "keep": 9, **options}
+    whole = make_trainer("whole", **options)
+    whole.run()
+    first = make_trainer("parts", **options)
+    _at_step(first, cut)
+    first.run()
+    torch.manual_seed(99)  # another process begins with another random state
+    state = make_trainer("parts", **options).run()
+    assert state.finished == whole.state.finished
+    assert replace(state, seconds=0) == replace(whole.state, seconds=0)
+    for step in whole.checkpoints.steps():
+        if step >= cut:
+            for name in ("model.safetensors", "training.safetensors"):
+                files = [tmp_path / run / "checkpoints" / f"step-{step}" / name for run in ("whole", "parts")]
+                assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_run_killed_between_checkpoints_goes_on_from_the_last(make_trainer: Make) -> None:
+    whole = make_trainer("whole", max_steps=10)
+    whole.run()
+
+    def dying(epoch: int, used: int) -> Iterator[Feed]:
+        for number, item in enumerate(whole.feed(epoch, used)):
+            if number == 6:
+                raise KeyboardInterrupt
+            yield item
+
+    with pytest.raises(KeyboardInterrupt):
+        make_trainer("parts", max_steps=10, feed=dying).run()
+    resumed = make_trainer("parts", max_steps=10)
+    resumed.run()
+    for ours, theirs in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_a_finished_run_is_not_trained_further(make_trainer: Make) -> None:
+    make_trainer(max_steps=4).run()
+    again = make_trainer(max_steps=4)
+    assert again.run().finished == "reached train.max_steps=4"
+    assert again.log.records == []  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_the_average_of_the_last_checkpoints(make_trainer: Make, better: bool) -> None:
+    goals = _goals(1, 2, 3, 4 if better else 0)
+    trainer = make_trainer(max_steps=12, average=3, keep=3, validate=goals)
+    trainer.run()
+    folder = trainer.checkpoints.folder
+    parts = [load_file(folder / f"step-{step}" / "model.safetensors") for step in (4, 8, 12)]
+    average = load_file(folder / "average" / "model.safetensors")
+    for name, tensor in average.items():
+        torch.testing.assert_close(tensor, sum(part[name] for part in parts) / 3)
+    assert os.readlink(folder / "best") == ("average" if better else "step-12")
+    assert trainer.log.steps("average") == [12]  # type: ignore[attr-defined]
+
+
+def test_one_checkpoint_has_no_average(make_trainer: Make) -> None:
+    trainer = make_trainer(max_steps=4, average=3)
+    trainer.run()
+    assert not (trainer.checkpoints.folder / "average").exists()
+
+
+def test_the_report_measures_what_was_seen(make_trainer: Make) -> None:
+    trainer = make_trainer(max_steps=5, log_every=5)
+    state = trainer.run()
+    ((_, _, values),) = [one for one in trainer.log.records if one[0] == "train"]  # type: ignore[attr-defined]
+    batches = [item.data for item, _ in zip(trainer.feed(0, 0), range(5), strict=False)]
+    real = sum(batch.target_tokens for batch in batches)
+    padded = sum(batch.target_in.numel() for batch in batches)  # type: ignore[union-attr]
+    assert values["target_tokens"] == state.target_tokens == real
+    assert values["padding"] == pytest.approx(1 - real / padded)
+    assert 0 < values["loss"] < 5
+    assert values["learning_rate"] == pytest.approx(1e-3 * (2 / 5) ** 0.5)
