@@ -58,9 +58,7 @@ def _forced(model: Any, batch: Batch, prefixes: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("hypotheses", [1, 3])
-def test_step_equals_forward_at_every_position(
-    case: Any, model: Any, batch: Batch, hypotheses: int
-) -> None:
+def test_step_equals_forward_at_every_position(case: Any, model: Any, batch: Batch, hypotheses: int) -> None:
     prefixes = _prefixes(4 * hypotheses, 6, case.vocabularies.target)
     stepped = torch.stack([step.log_probs for step in _run(model, batch, prefixes)], dim=1)
     assert_close(stepped, _forced(model, batch, prefixes), **EXACT)
@@ -128,9 +126,7 @@ def test_source_padding_does_not_change_a_step(case: Any, model: Any, batch: Bat
         assert_close(other.log_probs, one.log_probs, **EXACT)
 
 
-def test_attention_is_a_distribution_over_real_source_positions(
-    case: Any, model: Any, batch: Batch
-) -> None:
+def test_attention_is_a_distribution_over_real_source_positions(case: Any, model: Any, batch: Batch) -> None:
     wider = replace(batch, source=pad(batch.source, (0, 2), value=PAD))
     real = wider.source_mask.repeat_interleave(2, dim=0)
     for step in _run(model, wider, _prefixes(8, 3, case.vocabularies.target)):

@@ -124,7 +124,9 @@ def test_the_batch_does_not_change_the_answer_of_a_real_model(name: str) -> None
     for order in ([0, 1, 2, 3, 4], [4, 2, 0, 3, 1], [3, 0]):
         for i, hypotheses in zip(order, search([sources[i] for i in order]), strict=True):
             assert [one.tokens for one in hypotheses] == [one.tokens for one in alone[i]]
-            assert [one.score for one in hypotheses] == pytest.approx([one.score for one in alone[i]], abs=1e-10)
+            assert [one.score for one in hypotheses] == pytest.approx(
+                [one.score for one in alone[i]], abs=1e-10
+            )
 
 
 def _forced(model: Any, source: list[int], tokens: tuple[int, ...]) -> float:

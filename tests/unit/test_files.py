@@ -22,9 +22,7 @@ def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert _names(tmp_path) == ["a.txt"]
 
 
-def test_a_crash_before_the_rename_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_before_the_rename_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.txt"
     write_atomically(file, "old")
     monkeypatch.setattr(os, "replace", _crash)

@@ -84,7 +84,7 @@ def test_nothing_that_executes_a_strangers_file_is_used(module: Path) -> None:
     "code",
     [
         "import seqloom; seqloom.SeqloomError",
-        "import sys; sys.argv = ['seqloom', '--help']; from seqloom.cli.main import app; app(standalone_mode=False)",
+        "from seqloom.cli.main import app; app(['--help'], standalone_mode=False)",
     ],
     ids=["import", "help"],
 )

@@ -3,13 +3,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+from seqloom.errors import SeqloomError
 from seqloom.settings import ModelSettings, Settings
 
 
 class _Part(Settings):
-    rate: float = 0.5
+    rate: float = Field(default=0.5, lt=1)
 
 
 class _Model(ModelSettings):
@@ -56,3 +57,23 @@ def test_an_unknown_size_lists_the_known_ones() -> None:
 def test_what_is_no_mapping_is_an_error() -> None:
     with pytest.raises(ValidationError):
         _Model.model_validate("big")
+
+
+@pytest.mark.parametrize(
+    "values, message, hint",
+    [
+        ({"ratte": 1}, "There is no option part.ratte (in a.yaml).", "did you mean part.rate?"),
+        ({"xyzzy": 1}, "There is no option part.xyzzy (in a.yaml).", "known are part.rate"),
+        ({"rate": 3}, "part.rate in a.yaml: input should be less than 1, got 3.", ""),
+    ],
+)
+def test_checked_options_fail_with_a_sentence(values: dict[str, Any], message: str, hint: str) -> None:
+    assert _Part.checked({"rate": 0.25}, "part").rate == 0.25
+    with pytest.raises(SeqloomError) as caught:
+        _Part.checked(values, "part", "a.yaml")
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+def test_a_checked_size_names_the_known_ones() -> None:
+    with pytest.raises(SeqloomError, match=r"size must be one of small, big, got 'huge' \(in the options\)\."):
+        _Model.checked({"size": "huge"}, "model")

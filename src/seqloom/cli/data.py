@@ -40,12 +40,19 @@ def check(
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     format: Format = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the lengths of the first file: .png, .svg.")] = None,
     as_json: Json = False,
 ) -> None:
     """Counts, lengths, duplicates, oddities, and what the files share with each other."""
     from seqloom.data.check import check as run
 
     result = run(_corpora(files or [], source, target, source_column, target_column, format))
+    if plot:
+        from seqloom.inspect.lengths import length_picture
+
+        first = result.corpora[0]
+        words = {name: lengths.histogram for name, lengths in first.lengths.items() if "words" in name}
+        length_picture(words, plot, title=f"{first.pairs:,} pairs of {first.name}")
     if as_json:
         _print_json(result.as_dict())
     else:

@@ -11,12 +11,18 @@ import typer
 
 def info(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
+    plot: Annotated[Path | None, typer.Option(help="Draw the learning curves: .png, .svg or .pdf.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     """Tell what a run is: model, data, how far it got, how good it is."""
     from seqloom.run import Run, describe
 
-    facts = describe(Run.open(run))
+    opened = Run.open(run)
+    facts = describe(opened)
+    if plot:
+        from seqloom.inspect.curves import curve_picture
+
+        curve_picture(opened.metrics(), plot, title=str(run))
     if json_:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.errors import SeqloomError
+from seqloom.inspect.picture import check_suffix, new_figure, save_figure
 from seqloom.types import Hypothesis
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ END = "</s>"
 END_LABEL = "⏎"
 SHADES = " ░▒▓█"
 LONGEST_LABEL = 24  # characters
-SUFFIXES = (".png", ".svg", ".pdf")
 # DejaVu, which comes with matplotlib, has no Chinese, Japanese or Korean; take what the machine has.
 FONTS = (
     "DejaVu Sans",
@@ -92,23 +90,9 @@ def attention_picture(
     title: str = "",
 ) -> None:
     """Writes a heat map, target tokens down and source tokens across: PNG, SVG or PDF by the suffix."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise SeqloomError(
-            f"A picture cannot be written as {path.suffix or 'a file without suffix'}: {path}.",
-            f"end the name in {', '.join(SUFFIXES)}",
-        )
+    check_suffix(path)
     source, target, grid = _grid(source_tokens, target_tokens, weights)
-    figure = _figure(labels(source), labels(target), grid, title)
-    picture = BytesIO()  # drawn before the file is opened, so that a failure leaves no half of one
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150, bbox_inches="tight", pad_inches=0.15)
-    try:
-        path.write_bytes(picture.getvalue())
-    except OSError as error:
-        raise SeqloomError(
-            f"Cannot write the picture {path}: {error.strerror}.", "check folder and rights"
-        ) from error
+    save_figure(_figure(labels(source), labels(target), grid, title), path)
 
 
 def labels(tokens: Sequence[str]) -> list[str]:
@@ -158,16 +142,11 @@ def _grid(
 
 
 def _figure(columns: list[str], rows: list[str], grid: Weights, title: str) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise SeqloomError("Pictures need matplotlib.", "pip install 'seqloom[plot]'") from error
-
     longest = max(grid.shape)
     # Inches per cell: roomy for a word, tight for a paragraph, and never a picture of more than 40 inches.
     cell = min(max(14 / longest, 0.17), 0.36, 40 / longest)
     size = (cell * len(columns), cell * len(rows))
-    figure = Figure(figsize=size)
+    figure = new_figure(*size)
     axes = figure.add_axes((0, 0, 1, 1))  # the margins come from bbox_inches="tight", whatever the labels need
     image = axes.imshow(grid, cmap="Blues", vmin=0, vmax=grid.max() or 1.0, aspect="auto")
     bar = figure.add_axes((1 + 0.15 / size[0], 0, 0.1 / size[0], 1))

@@ -9,6 +9,7 @@ from torch.nn.functional import one_hot
 
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.translator import ModelTranslator, batches_by_length
+from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import EOS, Batch, Step, Tree
@@ -63,6 +64,11 @@ def test_the_options_of_a_call_come_before_the_configured_ones(tokenizers: Token
     assert [len(best) for best in translator.translate(["ab", "c"])] == [2, 2]
     assert [len(best) for best in translator.translate(["ab", "c"], beam=4, nbest=3)] == [3, 3]
     assert [len(best) for best in translator.translate(["ab", "c"], nbest=1)] == [1, 1]
+
+
+def test_more_answers_than_the_beam_can_give_are_an_error(tokenizers: TokenizerPair) -> None:
+    with pytest.raises(SeqloomError, match=r"search\.nbest=4 is more than search\.beam=2 can give"):
+        _translator(tokenizers).translate(["a"], beam=2, nbest=4)
 
 
 def test_an_answer_carries_its_numbers(tokenizers: TokenizerPair) -> None:

@@ -177,7 +177,7 @@ def test_foreign_weights_are_named(tmp_path: Path, toy: Build, change: str) -> N
 def test_a_file_that_is_no_weights_file_is_named(tmp_path: Path, toy: Build, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "w").write_bytes(content)
-    with pytest.raises(SeqloomError, match="weights file .* cannot be read"):
+    with pytest.raises(SeqloomError, match=r"weights file .* cannot be read"):
         load_weights(toy(), tmp_path / "w")
 
 

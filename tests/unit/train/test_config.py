@@ -11,7 +11,7 @@ from seqloom.train.config import TrainConfig
     "values, words",
     [
         ({"best_by": "bleu"}, r"train\.best_by=bleu is not measured"),
-        ({"average": 5}, r"train\.average=5 needs at least as many kept checkpoints"),
+        ({"average": 5}, r"train\.average=5 needs as many kept checkpoints"),
         ({"schedule": "exponential"}, "schedule"),
         ({"warmup": -1}, "warmup"),
         ({"learning_rate": 0}, "learning_rate"),

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from seqloom.data.batching import collate_ids
 from seqloom.errors import SeqloomError
 from seqloom.train.loop import Feed, Trainer, Validation
 
@@ -63,8 +64,6 @@ def test_training_lowers_the_loss(make_trainer: Make) -> None:
 
 
 def _same_batch(epoch: int, used: int) -> Iterator[Feed]:
-    from seqloom.data.batching import collate_ids
-
     batch = collate_ids([[4], [5]], [[6, 7], [8, 9, 10]], range(2))
     return (Feed(0, number, batch) for number in count(used + 1))
 
@@ -111,7 +110,9 @@ def test_gradients_that_stay_not_finite_end_the_run_with_a_sentence(make_trainer
     before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
     with torch.no_grad():
         trainer.model.output.bias[0] = torch.nan  # type: ignore[index,operator]
-    with pytest.raises(SeqloomError, match=r"stopped at step 6: the last 6 gradients were not finite") as caught:
+    with pytest.raises(
+        SeqloomError, match=r"stopped at step 6: the last 6 gradients were not finite"
+    ) as caught:
         trainer.run()
     assert "train.learning_rate" in caught.value.hint
     after = trainer.model.state_dict()

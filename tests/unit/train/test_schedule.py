@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
+
 import pytest
 
 from seqloom.train.config import TrainConfig
@@ -27,7 +29,7 @@ def test_the_rate_rises_over_the_warm_up_and_never_after(schedule: str) -> None:
     config = TrainConfig.model_validate({"schedule": schedule, "warmup": 10, "learning_rate": 1.0})
     rates = [learning_rate(config, step, step / 200) for step in range(1, 201)]
     assert rates[:9] == pytest.approx([step / 10 for step in range(1, 10)])
-    assert all(after <= before for before, after in zip(rates[9:], rates[10:], strict=False))
+    assert all(after <= before for before, after in pairwise(rates[9:]))
     assert max(rates) <= 1.0
 
 

@@ -1,0 +1,48 @@
+"""Making and writing a picture: matplotlib without its global state."""
+
+from __future__ import annotations
+
+import warnings
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seqloom.errors import SeqloomError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def check_suffix(path: Path) -> None:
+    """Raises unless the name says which kind of picture to write."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise SeqloomError(
+            f"A picture cannot be written as {path.suffix or 'a file without suffix'}: {path}.",
+            f"end the name in {', '.join(SUFFIXES)}",
+        )
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure of that size in inches."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise SeqloomError("Pictures need matplotlib.", "pip install 'seqloom[plot]'") from error
+    return Figure(figsize=(width, height))
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Writes PNG, SVG or PDF by the suffix."""
+    check_suffix(path)
+    picture = BytesIO()  # drawn before the file is opened, so that a failure leaves no half of one
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150, bbox_inches="tight", pad_inches=0.15)
+    try:
+        path.write_bytes(picture.getvalue())
+    except OSError as error:
+        raise SeqloomError(
+            f"Cannot write the picture {path}: {error.strerror}.", "check folder and rights"
+        ) from error

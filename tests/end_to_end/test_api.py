@@ -1,0 +1,51 @@
+"""The Python way gives what the command line gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Command = Callable[..., Any]
+
+SCRIPT = """
+import json, sys
+import seqloom
+
+table, out, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+translator = seqloom.train(table, out=out, model="transformer", size="tiny", settings=settings)
+lines = ["1 2 3", "", "4 5"]
+answers = [[h.text for h in line] for line in translator.translate(lines, beam=3, nbest=2)]
+loaded = [[h.text for h in line] for line in seqloom.load(out).translate(lines, beam=3, nbest=2)]
+print(json.dumps([answers, loaded]))
+"""
+
+
+def test_train_and_load_are_the_commands(data: Path, tmp_path: Path, command: Command, options: Command) -> None:
+    settings = {"model.width": 16, "model.heads": 2, "model.ffn": 16, "model.layers": 1, "train.max_steps": 20}
+    flags = options(settings)
+    typed = dict(flag.split("=", 1) for flag in flags if flag != "--set")
+    arguments = [str(data / "small.tsv"), str(tmp_path / "api"), json.dumps(typed)]
+    script = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert script.returncode == 0, script.stderr
+    answers, loaded = json.loads(script.stdout)
+    assert answers == loaded
+
+    done = command("train", data / "small.tsv", "--out", tmp_path / "cli", "--size", "tiny", *flags)
+    assert done.code == 0, done.err
+    weights = [
+        (tmp_path / name / "checkpoints" / "step-20" / "model.safetensors").read_bytes() for name in ("api", "cli")
+    ]
+    assert weights[0] == weights[1]
+    said = command("translate", tmp_path / "cli", "--beam", 3, "--nbest", 2, "--json", given=b"1 2 3\n\n4 5\n")
+    by_command = [[h["text"] for h in json.loads(line)["hypotheses"]] for line in said.out.splitlines()]
+    assert by_command == answers

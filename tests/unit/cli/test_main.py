@@ -1,0 +1,125 @@
+"""The command itself: version, help, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import seqloom
+from seqloom.cli import main
+from seqloom.errors import SeqloomError
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command under its words, e.g. ("data", "check")."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+ALL = dict(commands(typer.main.get_command(main.app)))  # type: ignore[arg-type]
+
+
+def helped(*words: str) -> str:
+    result = CliRunner().invoke(main.app, [*words, "--help"], env={"COLUMNS": "250", "TERM": "dumb"})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_version() -> None:
+    result = CliRunner().invoke(main.app, ["--version"])
+    assert (result.exit_code, result.output) == (0, f"seqloom {seqloom.__version__}\n")
+
+
+def test_help_lists_every_command() -> None:
+    told = helped()
+    for words in ALL:
+        assert words[0] in told
+
+
+def test_these_are_the_commands() -> None:
+    names = {words[0] for words in ALL}
+    assert names >= {"train", "resume", "translate", "evaluate", "demo", "models", "info", "data"}
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_help_of_a_command_mentions_its_options_and_says_what_they_are(words: tuple[str, ...]) -> None:
+    told = helped(*words)
+    for parameter in ALL[words].params:
+        if isinstance(parameter, click.Option):
+            assert parameter.opts[0] in told
+            assert parameter.help, f"{parameter.name} has no help"
+        else:
+            assert parameter.name is not None
+            assert parameter.name.upper() in told.upper()
+    assert ALL[words].help
+
+
+def test_help_costs_no_torch() -> None:
+    code = (
+        "import sys; sys.argv = ['seqloom', '--help']\n"
+        "from seqloom.cli.main import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_no_command_prints_the_help() -> None:
+    assert "translate" in CliRunner().invoke(main.app, []).output
+
+
+@pytest.mark.parametrize("arguments", [["trian"], ["train", "--outt", "x"], ["info"]])
+def test_wrong_usage_ends_with_two(arguments: list[str]) -> None:
+    assert CliRunner().invoke(main.app, arguments).exit_code == 2
+
+
+def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
+    def app() -> None:
+        raise error
+
+    monkeypatch.setattr(main, "app", app)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    return int(ended.value.code or 0)
+
+
+def test_an_error_is_a_sentence_and_a_hint(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raising(monkeypatch, SeqloomError("It broke.", "mend it")) == 2
+    assert capsys.readouterr() == ("", "error: It broke.\nhint:  mend it\n")
+    assert raising(monkeypatch, SeqloomError("It broke.")) == 2
+    assert capsys.readouterr().err == "error: It broke.\n"
+
+
+def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(monkeypatch, KeyboardInterrupt()) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_reader_that_leaves_early_is_no_traceback() -> None:
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "seqloom", "data", "make", "copy", "--count", "50000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ,
+    )
+    assert writer.stdout is not None and writer.stderr is not None
+    writer.stdout.readline()
+    writer.stdout.close()
+    said = writer.stderr.read()
+    writer.wait(timeout=60)
+    writer.stderr.close()
+    assert said == b""

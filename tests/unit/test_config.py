@@ -1,0 +1,140 @@
+"""One configuration from a file, values and assignments; what is wrong is a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from seqloom.config import Config, compose, from_tree, read_yaml
+from seqloom.errors import SeqloomError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "options.yaml"
+    path.write_text("model: {name: transformer, size: tiny, layers: 1}\ntrain: {seed: 1, warmup: 1}\n")
+    return path
+
+
+def sentence(**given: object) -> str:
+    with pytest.raises(SeqloomError) as error:
+        compose(**given)  # type: ignore[arg-type]
+    return str(error.value)
+
+
+def test_nothing_given_is_a_small_transformer_with_a_limit() -> None:
+    config = compose()
+    assert (config.model.name, config.model.size) == ("transformer", "small")
+    assert config.train.max_epochs is not None
+
+
+def test_values_win_over_the_file_and_assignments_over_values(file: Path) -> None:
+    config = compose(
+        file, {"model.layers": 2, "train.warmup": 2, "model.size": None}, ["train.warmup=3", "data.train=[a, b]"]
+    )
+    assert config.train.seed == 1  # of the file alone
+    assert config.model.model_dump()["layers"] == 2  # of the values
+    assert config.train.warmup == 3  # of the assignment
+    assert config.model.size == "tiny"  # a value that is None is not given
+    assert config.data.train == ("a", "b")
+
+
+def test_a_later_assignment_wins() -> None:
+    assert compose(assignments=["train.seed=4", "train.seed = 5"]).train.seed == 5
+
+
+def test_a_size_is_many_fields_and_a_field_given_wins() -> None:
+    sizes = [compose(values={"model.size": size}).model.model_dump() for size in ("tiny", "base")]
+    assert sizes[0]["width"] < sizes[1]["width"]
+    wide = compose(values={"model.size": "tiny", "model.width": 512}).model.model_dump()
+    assert (wide["width"], wide["layers"]) == (512, sizes[0]["layers"])
+
+
+def test_an_option_of_another_model_is_unknown() -> None:
+    assert "no option model.heads" in sentence(values={"model.name": "rnn", "model.heads": 4})
+
+
+@pytest.mark.parametrize("model", ["transformer", "rnn"])
+def test_yaml_round_trip(model: str) -> None:
+    values = {"model.name": model, "train.metrics": ["bleu"], "train.best_by": "bleu", "data.train": "ä.tsv"}
+    config = compose(values=values)
+    text = config.to_yaml()
+    again = from_tree(yaml.safe_load(text), where="again")
+    assert again == config
+    assert again.to_yaml() == text
+    assert "ä.tsv" in text
+    assert set(yaml.safe_load(text)) == set(Config.model_fields)
+
+
+def test_every_default_is_written_out() -> None:
+    tree = yaml.safe_load(compose().to_yaml())
+    config = compose()
+    for name in Config.model_fields:
+        assert set(tree[name]) == set(type(getattr(config, name)).model_fields), name
+
+
+def test_an_empty_file_and_an_empty_section_are_the_defaults(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.yaml"
+    empty.write_text("")
+    assert compose(empty) == compose()
+    empty.write_text("model:\ntrain:\n")
+    assert compose(empty, {"train.seed": 3}) == compose(values={"train.seed": 3})
+
+
+def test_messages_name_the_file_or_the_options(file: Path) -> None:
+    file.write_text("train: {warmpu: 3}\n")
+    told = sentence(file=file)
+    assert f"There is no option train.warmpu (in {file})." in told
+    assert "did you mean train.warmup?" in told
+    assert "in the options" in sentence(values={"train.warmpu": 3})
+
+
+@pytest.mark.parametrize(
+    ("assignment", "fragments"),
+    [
+        ("train.warmup", ("--set 'train.warmup' is not of the form key=value", "e.g. --set")),
+        ("train.metrics=[", ("--set 'train.metrics=['", "not valid YAML")),
+        ("optimizer.lr=1", ("There is no option optimizer",)),
+        ("xyzzy.lr=1", ("There is no option xyzzy", "known are data, text, model, train, search")),
+        ("train=3", ("train in the options must be a section of options, got 3",)),
+        ("train.seed.x=3", ("train.seed.x cannot be set", "seed is a value")),
+        ("train.seed=-1", ("train.seed in the options", "greater than or equal to 0", "got -1")),
+        ("train.schedule=cosinus", ("train.schedule", "'cosine'", "got 'cosinus'")),
+        ("train.betas=[0.9]", ("train.betas",)),
+        ("model.name=gpt", ("There is no model called 'gpt'", "transformer")),
+        ("model.size=huge", ("size must be one of tiny, small, base, got 'huge'",)),
+        ("model.heads=7", ("model.heads=7 does not divide model.width=256",)),
+        ("data.source=a", ("source and target go together",)),
+        ("text.tags=['a b']", ("a tag is a symbol without spaces",)),
+    ],
+)
+def test_what_is_wrong_is_a_sentence(assignment: str, fragments: tuple[str, ...]) -> None:
+    base = {"train.seed": 1}
+    told = sentence(values=base, assignments=[assignment])
+    for fragment in fragments:
+        assert fragment in told
+
+
+@pytest.mark.parametrize(
+    ("content", "fragment"),
+    [
+        (b"model: {name: [\n", "is not valid YAML"),
+        (b"\xff\xfe", "is not valid YAML"),
+        (b"- a\n- b\n", "must be a mapping with sections such as model:, got ['a', 'b']"),
+        (b"model: transformer\n", "model in"),
+        (b"a: !!python/object/apply:os.getcwd []\n", "is not valid YAML"),
+    ],
+)
+def test_a_file_that_is_no_configuration(tmp_path: Path, content: bytes, fragment: str) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_bytes(content)
+    told = sentence(file=file)
+    assert fragment in told
+    assert str(file) in told
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SeqloomError, match=r"nowhere\.yaml cannot be read: No such file"):
+        read_yaml(tmp_path / "nowhere.yaml")

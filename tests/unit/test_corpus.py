@@ -1,0 +1,176 @@
+"""A run's data: read once, the same again, and never silently less."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom.corpus import Corpus, Prepared, keep_standard_input
+from seqloom.data.config import DataConfig
+from seqloom.data.store import TokenStore
+from seqloom.errors import SeqloomError
+from seqloom.run import Run
+from seqloom.text.config import TextConfig
+
+TEXT = TextConfig(tokenizer="word", byte_fallback=False)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of each test's own: nothing is there from another test."""
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"s{i} {i}\tt{i}\n" for i in range(200)))
+    return path
+
+
+def prepare(said: list[str] | None = None, **data: Any) -> Prepared:
+    return Corpus(DataConfig(**data), TEXT).prepare(say=(said if said is not None else []).append)
+
+
+def texts(prepared: Prepared, store: TokenStore) -> set[str]:
+    return {prepared.tokenizers.source.decode(store.source(i).tolist()) for i in range(len(store))}
+
+
+def recorded(prepared: Prepared, folder: Path) -> Run:
+    """A run directory with what `reopen` needs."""
+    run = Run(folder)
+    prepared.tokenizers.save(run.tokenizer_folder)
+    run.data_file.write_text(json.dumps(prepared.fingerprints))
+    return run
+
+
+def test_every_pair_is_in_one_part_and_the_parts_share_none(table: Path) -> None:
+    said: list[str] = []
+    prepared = prepare(said, train=str(table), valid_share=0.2)
+    train, valid = texts(prepared, prepared.train), texts(prepared, prepared.valid)
+    assert len(prepared.train) + len(prepared.valid) == 200
+    assert 20 <= len(prepared.valid) <= 60
+    assert not train & {text for text in valid if "⁇" not in text}
+    assert {example.target for example in prepared.valid_examples()} <= {f"t{i}" for i in range(200)}
+    assert said[-1] == "data: 200 of 200 lines kept"
+
+
+def test_a_source_with_many_targets_does_not_straddle(tmp_path: Path) -> None:
+    path = tmp_path / "variants.tsv"
+    path.write_text("".join(f"s{i // 4}\tt{i}\n" for i in range(400)))
+    prepared = prepare(train=str(path), valid_share=0.3)
+    held_out = {example.source for example in prepared.valid_examples()}
+    assert len(prepared.valid) == 4 * len(held_out)
+
+
+def test_at_most_about_valid_max_pairs_are_held_out(table: Path) -> None:
+    assert len(prepare(train=str(table), valid_share=0.5, valid_max=10).valid) <= 25
+
+
+def test_tokenizers_never_see_the_held_out_part(table: Path) -> None:
+    prepared = prepare(train=str(table), valid_share=0.2)
+    pieces = set(prepared.tokenizers.source.pieces(range(prepared.tokenizers.source.size)))
+    held_out = [example.source.split()[0] for example in prepared.valid_examples()]
+    assert not pieces & set(held_out)
+
+
+def test_a_validation_file_is_used_as_it_is(table: Path, tmp_path: Path) -> None:
+    valid = tmp_path / "valid.tsv"
+    valid.write_text("s1 1\tt1\ns2 2\tt2\n")
+    prepared = prepare(train=str(table), valid=str(valid))
+    assert (len(prepared.train), len(prepared.valid)) == (200, 2)
+    assert [example.source for example in prepared.valid_examples()] == ["s1 1", "s2 2"]
+
+
+def test_a_tiny_corpus_is_validated_on_its_training_pairs(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.tsv"
+    path.write_text("a\tb\nc\td\n")
+    prepared = prepare(train=str(path), valid_share=0)
+    assert len(prepared.train) == 2
+    assert prepared.valid is prepared.train
+    assert [example.source for example in prepared.valid_examples()] == ["a", "c"]
+
+
+def test_a_store_is_written_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = prepare(train=str(table))
+    monkeypatch.setattr(TokenStore, "write", None)  # calling it would fail
+    again = prepare(train=str(table))
+    assert again.train.folder == first.train.folder
+    assert again.valid.folder == first.valid.folder
+
+
+def test_another_text_or_another_limit_is_another_store(table: Path) -> None:
+    first = prepare(train=str(table))
+    assert prepare(train=str(table), max_length=9).train.folder != first.train.folder
+    table.write_text(table.read_text() + "new\tnew\n")
+    assert prepare(train=str(table)).train.folder != first.train.folder
+
+
+def test_what_a_cached_store_dropped_is_reported_again(tmp_path: Path) -> None:
+    path = tmp_path / "long.tsv"
+    path.write_text("a\tb\n" * 9 + "a a a a a a\tb\n")
+    reports = [prepare(train=str(path), max_length=3).report for _ in range(2)]
+    assert [(line.line, line.text) for line in reports[0].lines] == [(10, "a a a a a a\tb")]
+    assert reports[0].as_dict() == reports[1].as_dict()
+    assert reports[0].kept == 9
+
+
+def test_reopening_gives_the_same_stores(table: Path, tmp_path: Path) -> None:
+    first = prepare(train=str(table), valid_share=0.2)
+    run = recorded(first, tmp_path / "run")
+    corpus = Corpus(DataConfig(train=(str(table),), valid_share=0.2), TEXT)
+    again = corpus.reopen(run, say=print)
+    assert (again.train.folder, again.valid.folder) == (first.train.folder, first.valid.folder)
+    assert again.tokenizers.fingerprint == first.tokenizers.fingerprint
+
+
+def test_reopening_without_the_cache_writes_the_same_stores(table: Path, cache: Path, tmp_path: Path) -> None:
+    import shutil
+
+    first = prepare(train=str(table), valid_share=0.2)
+    run = recorded(first, tmp_path / "run")
+    before = {file.name: file.read_bytes() for file in first.train.folder.iterdir()}
+    shutil.rmtree(cache)
+    again = Corpus(DataConfig(train=(str(table),), valid_share=0.2), TEXT).reopen(run, say=print)
+    assert {file.name: file.read_bytes() for file in again.train.folder.iterdir()} == before
+
+
+def test_data_that_changed_is_an_error_that_names_the_file(table: Path, tmp_path: Path) -> None:
+    run = recorded(prepare(train=str(table)), tmp_path / "run")
+    table.write_text(table.read_text().replace("t7\n", "t8\n"))
+    with pytest.raises(SeqloomError, match=r"pairs\.tsv has changed since the run"):
+        Corpus(DataConfig(train=(str(table),)), TEXT).reopen(run, say=print)
+
+
+@pytest.mark.parametrize(
+    ("content", "fragment"),
+    [("", "no lines"), ("one\ntwo\nthree\tfour\n", "2 of 3 lines"), ("a a a\tb\n", "1 of 1 lines")],
+)
+def test_a_corpus_that_is_mostly_gone_is_refused(tmp_path: Path, content: str, fragment: str) -> None:
+    path = tmp_path / "bad.tsv"
+    path.write_text(content)
+    with pytest.raises(SeqloomError, match=fragment):
+        prepare(train=str(path), max_length=2, valid_share=0)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SeqloomError, match=r"nowhere\.tsv cannot be read: No such file"):
+        prepare(train=str(tmp_path / "nowhere.tsv"))
+
+
+def test_standard_input_is_kept_under_its_checksum(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = "ä\tb\n".encode()
+    for _ in range(2):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        kept = Path(keep_standard_input())
+        assert kept.read_bytes() == content
+        assert kept.parent.parent == cache
+        assert kept.stem == hashlib.sha256(content).hexdigest()
+    assert len(list(kept.parent.iterdir())) == 1

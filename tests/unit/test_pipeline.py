@@ -1,0 +1,165 @@
+"""From settings to a run directory: whole or not at all, and the same from Python as from the shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom import pipeline
+from seqloom.config import compose
+from seqloom.errors import SeqloomError
+from seqloom.run import Run, load
+
+SETTINGS: dict[str, Any] = {
+    "model.width": 8,
+    "model.heads": 2,
+    "model.ffn": 8,
+    "model.layers": 1,
+    "text.tokenizer": "word",
+    "text.byte_fallback": False,
+    "train.max_steps": 4,
+    "train.checkpoint_every": 2,
+    "data.valid_share": 0.2,
+    "search.beam": 1,
+    "search.max_length_extra": 2,
+    "search.max_length_factor": 0,
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
+    return path
+
+
+def run(table: Path, out: Path, **settings: Any) -> Path:
+    pipeline.train(table, out=out, size="tiny", settings={**SETTINGS, **settings}, quiet=True)
+    return out
+
+
+def measured(folder: Path, kind: str) -> list[dict[str, Any]]:
+    return [line for line in Run(folder).metrics() if line["kind"] == kind]
+
+
+def test_what_train_returns_is_what_load_returns(table: Path, tmp_path: Path) -> None:
+    made = pipeline.train(table, out=tmp_path / "run", size="tiny", settings=SETTINGS, quiet=True)
+    assert made.translate(["1 2", ""]) == load(tmp_path / "run").translate(["1 2", ""])
+
+
+def test_a_new_run_is_complete(table: Path, tmp_path: Path) -> None:
+    made = pipeline.create(compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "a" / "run", quiet=True)
+    names = sorted(path.name for path in made.folder.iterdir())
+    assert names == ["config.yaml", "data-report.json", "data.json", "tokenizer"]
+    assert json.loads(made.data_file.read_text()).keys() == {str(table)}
+    assert [path.name for path in made.folder.parent.iterdir()] == ["run"]
+
+
+def test_an_empty_folder_may_be_filled_and_another_not(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    run(table, out)
+    with pytest.raises(SeqloomError, match="already exists and is not empty"):
+        run(table, out)
+
+
+def test_what_cannot_be_built_leaves_nothing(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(SeqloomError, match="model.tie=all"):
+        run(table, tmp_path / "run", **{"model.tie": "all", "text.joint": False})
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_files_and_a_validation_table(table: Path, tmp_path: Path) -> None:
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    (tmp_path / "s.txt").write_text("\n".join(row[0] for row in rows))
+    (tmp_path / "t.txt").write_text("\n".join(row[1] for row in rows))
+    pipeline.train(
+        out=tmp_path / "run",
+        source=tmp_path / "s.txt",
+        target=tmp_path / "t.txt",
+        valid=table,
+        size="tiny",
+        settings=SETTINGS,
+        quiet=True,
+    )
+    assert len(json.loads((tmp_path / "run" / "data.json").read_text())) == 3
+
+
+def test_metrics_by_decoding_choose_the_best(table: Path, tmp_path: Path) -> None:
+    settings = {"train.metrics": ["exact", "cer"], "train.best_by": "cer", "train.validate_lines": 5}
+    folder = run(table, tmp_path / "run", **settings)
+    lines = measured(folder, "valid")
+    assert [set(line) >= {"loss", "exact", "cer"} for line in lines] == [True, True]
+    first, second = (line["cer"] for line in lines)
+    best = (folder / "checkpoints" / "best").readlink().name
+    assert best == ("step-4" if second < first else "step-2")  # an error rate: less is better
+
+
+def test_patience_ends_a_run(table: Path, tmp_path: Path) -> None:
+    settings = {
+        "train.patience": 1,
+        "train.metrics": ["exact"],
+        "train.best_by": "exact",
+        "train.max_steps": 50,
+        "train.learning_rate": 1e-9,
+        "train.validate_lines": 3,
+    }
+    folder = run(table, tmp_path / "run", **settings)
+    assert Run(folder).checkpoints().steps()[-1] == 4
+    state = json.loads((folder / "checkpoints" / "step-4" / "state.json").read_text())
+    assert "has not improved" in state["finished"]
+
+
+def test_the_mean_of_the_last_checkpoints_is_measured_and_kept(table: Path, tmp_path: Path) -> None:
+    folder = run(table, tmp_path / "run", **{"train.average": 2})
+    [line] = measured(folder, "average")
+    assert line["of"] == 2
+    assert (folder / "checkpoints" / "average" / "model.safetensors").is_file()
+    served = (folder / "checkpoints" / "best").readlink().name
+    assert (served == "average") == line["best"]
+
+
+def test_epochs_end_a_run(table: Path, tmp_path: Path) -> None:
+    folder = run(table, tmp_path / "run", **{"train.max_steps": None, "train.max_epochs": 2})
+    newest = Run(folder).checkpoints().steps()[-1]
+    state = json.loads((folder / "checkpoints" / f"step-{newest}" / "state.json").read_text())
+    assert state["finished"] == "reached train.max_epochs=2"
+    assert state["target_tokens"] > 0
+
+
+def test_quiet_says_nothing_and_otherwise_lines(
+    table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run(table, tmp_path / "quiet")
+    assert capfd.readouterr() == ("", "")
+    pipeline.train(table, out=tmp_path / "loud", size="tiny", settings=SETTINGS)
+    told = capfd.readouterr().err
+    assert "60 of 60 lines kept" in told
+    assert "done after 4 steps" in told
+    assert "done after 4 steps" in (tmp_path / "quiet" / "log.txt").read_text()
+
+
+def test_training_in_another_thread(table: Path, tmp_path: Path) -> None:
+    thread = threading.Thread(target=run, args=(table, tmp_path / "run"))
+    thread.start()
+    thread.join()
+    assert (tmp_path / "run" / "checkpoints" / "best").exists()
+
+
+def test_a_signal_is_remembered_and_the_second_interrupt_is_not_waited_for() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    said: list[str] = []
+    with pipeline._stop_on_signals(said.append) as stop:
+        assert not stop()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop()
+        assert said == ["SIGINT received: saving after this step"]
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,146 @@
+"""What a run directory holds, which weights are served, and what is told about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from seqloom.config import compose
+from seqloom.errors import SeqloomError
+from seqloom.pipeline import continue_run, create
+from seqloom.run import Run, build_model, choose_device, describe, load
+
+SETTINGS = {
+    "model.size": "tiny",
+    "model.width": 8,
+    "model.heads": 2,
+    "model.ffn": 8,
+    "model.layers": 1,
+    "text.tokenizer": "word",
+    "text.byte_fallback": False,
+    "train.max_steps": 4,
+    "train.checkpoint_every": 2,
+    "train.log_every": 2,
+    "data.valid_share": 0.2,
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of four steps with checkpoints at 2 and 4."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
+    made = create(compose(values={**SETTINGS, "data.train": str(folder / "pairs.tsv")}), folder / "run", quiet=True)
+    continue_run(made, quiet=True)
+    return made
+
+
+def fake(folder: Path, *names: str) -> Run:
+    """A run directory with empty weights under these names."""
+    for name in names:
+        file = folder / "checkpoints" / name / "model.safetensors"
+        file.parent.mkdir(parents=True)
+        file.touch()
+    return Run(folder)
+
+
+def test_the_best_weights_are_served_and_otherwise_the_newest(tmp_path: Path) -> None:
+    run = fake(tmp_path, "step-9", "step-10", "average")
+    folder = tmp_path / "checkpoints"
+    assert run.weights().parent == folder / "step-10"  # by number, not by name
+    (folder / "best").symlink_to("step-9")
+    assert run.weights().resolve().parent == folder / "step-9"
+    (folder / "best").unlink()
+    (folder / "best").symlink_to("step-8")  # was removed by hand
+    assert run.weights().parent == folder / "step-10"
+
+
+def test_an_average_alone_is_served(tmp_path: Path) -> None:
+    assert fake(tmp_path, "average").weights().parent.name == "average"
+
+
+def test_a_named_checkpoint(tmp_path: Path) -> None:
+    run = fake(tmp_path, "step-9", "step-10", "average")
+    assert run.weights("average").parent.name == "average"
+    with pytest.raises(SeqloomError) as error:
+        run.weights("step-11")
+    assert "no checkpoint 'step-11'" in error.value.message
+    assert error.value.hint == "there is average, step-10, step-9"
+
+
+def test_no_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(SeqloomError, match="has no checkpoint yet"):
+        Run(tmp_path).weights()
+    with pytest.raises(SeqloomError, match="there is none yet"):
+        Run(tmp_path).weights("best")
+
+
+def test_opening_what_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(SeqloomError, match="There is no run directory"):
+        Run.open(tmp_path / "nowhere")
+    with pytest.raises(SeqloomError, match=r"it has no config\.yaml"):
+        Run.open(tmp_path)
+
+
+def test_weights_are_drawn_from_the_seed(run: Run) -> None:
+    config, tokenizers = run.config(), run.tokenizers()
+    torch.manual_seed(1234)  # what was drawn before does not matter
+    first = build_model(config, tokenizers).state_dict()
+    second = build_model(config, tokenizers).state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    tree = config.model_copy(update={"train": config.train.model_copy(update={"seed": 2})})
+    other = build_model(tree, tokenizers).state_dict()
+    assert any(not torch.equal(first[name], other[name]) for name in first)
+
+
+def test_loading_puts_the_best_weights_into_an_evaluating_model(run: Run) -> None:
+    translator = load(run.folder, device="cpu")
+    assert not translator.model.training  # type: ignore[attr-defined]
+    from safetensors.torch import load_file
+
+    saved = load_file(run.weights())
+    served = translator.model.state_dict()  # type: ignore[attr-defined]
+    assert all(torch.equal(served[name], tensor) for name, tensor in saved.items())
+
+
+def test_two_checkpoints_answer_differently(run: Run) -> None:
+    scores = [load(run.folder, checkpoint=f"step-{n}").translate(["1 2"])[0][0].score for n in (2, 4)]
+    assert scores[0] != scores[1]
+
+
+def test_devices() -> None:
+    assert choose_device("cpu").type == "cpu"
+    assert choose_device("auto").type in ("cpu", "cuda")
+    for name in ("abacus", "cuda:99"):
+        with pytest.raises(SeqloomError, match=f"'{name}' cannot be used here"):
+            choose_device(name)
+
+
+def test_describe_is_plain_data(run: Run) -> None:
+    facts = describe(run)
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["run"] == str(run.folder)
+    assert (facts["steps"], facts["checkpoints"]) == (4, [2, 4])
+    assert facts["best_step"] in (2, 4)
+    assert facts["best"].keys() == {"loss"}
+    assert facts["model"]["name"] == "transformer"
+    assert facts["vocabulary"]["source"] == run.tokenizers().source.size
+    assert facts["joint_vocabulary"]
+    # embedding 8 per symbol (tied), bias 1 per symbol, and the blocks
+    assert facts["parameters"] > 9 * facts["vocabulary"]["source"]
+
+
+def test_describe_a_run_before_its_first_step(run: Run, tmp_path: Path) -> None:
+    new = create(run.config(), tmp_path / "new", quiet=True)
+    facts = describe(new)
+    assert (facts["steps"], facts["checkpoints"]) == (0, [])
+    assert "best" not in facts
+
+
+def test_metrics_are_the_lines_of_the_file(run: Run, tmp_path: Path) -> None:
+    kinds = [(line["kind"], line["step"]) for line in run.metrics()]
+    assert kinds == [("train", 2), ("valid", 2), ("train", 4), ("valid", 4)]
+    assert Run(tmp_path).metrics() == []
