@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from seqloom.data.config import DataConfig
+from seqloom.data.config import DataConfig, Part
 from seqloom.data.readers import read_corpus
 from seqloom.data.report import DataReport, clean
 from seqloom.data.split import held_out_share, is_held_out
 from seqloom.data.store import TokenStore, cache_key
 from seqloom.errors import SeqloomError
-from seqloom.files import sha256
+from seqloom.files import read_json, sha256
 from seqloom.machine import cache_folder, processors
+from seqloom.progress import counter
 from seqloom.run import Run
+from seqloom.settings import Settings
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Example
 
 Say = Callable[[str], None]
+
+
+class DataRecord(Settings):
+    """data.json of a run: what the data was, so that a resumed run sees the same or says what changed."""
+
+    files: dict[str, str]  # data file → its sha256
+    held_out: float  # the share of the training file that is the validation part
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class Prepared:
     valid: TokenStore
     valid_examples: Callable[[], Iterator[Example]]
     report: DataReport
-    fingerprints: dict[str, str] = field(default_factory=dict)  # data file → its sha256
+    record: DataRecord
 
 
 class Corpus:
@@ -43,50 +50,42 @@ class Corpus:
 
     def __init__(self, data: DataConfig, text: TextConfig) -> None:
         self.data, self.text = data, text
-        self.cache = cache_folder()
-        self._share = 0.0
 
     def prepare(self, say: Say) -> Prepared:
         """Reads and checks everything, trains the tokenizers and writes the token stores."""
-        fingerprints = self._fingerprints()
-        report = DataReport()
-        self._count(report)
+        files, report = self._checksums(), DataReport()
+        record = DataRecord(files=files, held_out=self._count(report))
         report.refuse_if_mostly_gone()
         tokenizers = TokenizerPair.train(
-            self.text, lambda: ((e.source, e.target or "") for e in self._examples("train"))
+            self.text, lambda: ((e.source, e.target or "") for e in self._examples("train", record))
         )
         for note in tokenizers.notes:
             say(f"tokenizer: {note}")
-        prepared = self._stores(tokenizers, fingerprints, report)
+        prepared = self._stores(tokenizers, record, report)
         report.refuse_if_mostly_gone()
         say(f"data: {report.summary()}")
+        if prepared.valid is prepared.train:
+            say("data: too few pairs to hold any out, so validation measures the training pairs")
         return prepared
 
-    def reopen(self, run: Run, say: Say) -> Prepared:
+    def reopen(self, run: Run) -> Prepared:
         """The data of an existing run; if a file has changed since, an error says which."""
-        recorded: dict[str, str] = json.loads(run.data_file.read_text(encoding="utf-8"))
-        tokenizers = run.tokenizers()
-        now = self._fingerprints()
-        for file, digest in recorded.items():
+        record = DataRecord.checked(read_json(run.data_file), "data", where=str(run.data_file))
+        now = self._checksums()
+        for file, digest in record.files.items():
             if now.get(file) != digest:
                 raise SeqloomError(
                     f"{file} has changed since the run {run.folder} began, so it cannot go on exactly.",
                     "restore the file, or start a new run",
                 )
-        report = DataReport()
-        self._count(report)
-        return self._stores(tokenizers, now, report)
+        return self._stores(run.tokenizers(), record, DataReport())
 
-    def _fingerprints(self) -> dict[str, str]:
-        """The checksum of every file."""
-        files = [*self.data.train, *self.data.valid]
-        files += [
-            file
-            for file in (self.data.source, self.data.target, self.data.valid_source, self.data.valid_target)
-            if file
-        ]
+    def _checksums(self) -> dict[str, str]:
+        """The checksum of every data file."""
+        data = self.data
+        single = (data.source, data.target, data.valid_source, data.valid_target)
         sums = {}
-        for file in files:
+        for file in (*data.train, *data.valid, *(name for name in single if name)):
             try:
                 sums[file] = sha256(Path(file))
             except OSError as error:
@@ -95,61 +94,58 @@ class Corpus:
                 ) from error
         return sums
 
-    def _count(self, report: DataReport) -> None:
-        """One pass that fills the report and decides how much is held out."""
+    def _count(self, report: DataReport) -> float:
+        """One pass that fills the report; the share of the training file to hold out."""
         total = sum(1 for _ in clean(read_corpus(self.data, "train", report), report))
-        if self.data.has("valid"):
-            for _ in clean(read_corpus(self.data, "valid", report), report):
-                pass
-        else:
-            self._share = held_out_share(total, self.data.valid_share, self.data.valid_max)
+        if not self.data.has("valid"):
+            return held_out_share(total, self.data.valid_share, self.data.valid_max)
+        for _ in clean(read_corpus(self.data, "valid", report), report):
+            pass
+        return 0.0
 
-    def _examples(self, part: Literal["train", "valid"]) -> Iterator[Example]:
+    def _examples(self, part: Part, record: DataRecord) -> Iterator[Example]:
         """The clean pairs of a part; the report was filled by the first pass."""
         unheard = DataReport()
         if part == "valid" and self.data.has("valid"):
             yield from clean(read_corpus(self.data, "valid", unheard), unheard)
             return
         for example in clean(read_corpus(self.data, "train", unheard), unheard):
-            if is_held_out(example.source, self._share) == (part == "valid"):
+            if is_held_out(example.source, record.held_out) == (part == "valid"):
                 yield example
 
-    def _stores(self, tokenizers: TokenizerPair, fingerprints: dict[str, str], report: DataReport) -> Prepared:
-        train = self._store("train", tokenizers, fingerprints)
-        valid = self._store("valid", tokenizers, fingerprints)
+    def _stores(self, tokenizers: TokenizerPair, record: DataRecord, report: DataReport) -> Prepared:
+        train, valid = (self._store(part, tokenizers, record) for part in ("train", "valid"))
         for store in (train, valid):
             report.lines += store.report.lines
-        held_out = len(valid) > 0
+        # A corpus of a few pairs may have nothing to hold out; then the training pairs are looked at.
+        part: Part = "valid" if len(valid) else "train"
         return Prepared(
             tokenizers=tokenizers,
             train=train,
-            valid=valid if held_out else train,
-            valid_examples=lambda: self._examples("valid" if held_out else "train"),
+            valid=valid if len(valid) else train,
+            valid_examples=lambda: self._examples(part, record),
             report=report,
-            fingerprints=fingerprints,
+            record=record,
         )
 
-    def _store(
-        self,
-        part: Literal["train", "valid"],
-        tokenizers: TokenizerPair,
-        fingerprints: dict[str, str],
-    ) -> TokenStore:
-        key = cache_key(
-            part, tokenizers.fingerprint, self.data.model_dump_json(), json.dumps(fingerprints, sort_keys=True)
-        )
-        folder = self.cache / "stores" / key
+    def _store(self, part: Part, tokenizers: TokenizerPair, record: DataRecord) -> TokenStore:
+        """The token store of a part, from the cache if it was written before."""
+        options = self.data.model_dump_json()
+        key = cache_key(part, tokenizers.fingerprint, options, record.model_dump_json())
+        folder = cache_folder() / "stores" / key
         if TokenStore.is_complete(folder):
             return TokenStore.open(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        return TokenStore.write(
-            folder,
-            self._examples(part),
-            tokenizers,
-            max_length=self.data.max_length,
-            long=self.data.long,
-            threads=processors(),
-        )
+        with counter(f"tokenised ({part})") as advance:
+            return TokenStore.write(
+                folder,
+                self._examples(part, record),
+                tokenizers,
+                max_length=self.data.max_length,
+                long=self.data.long,
+                on_progress=advance,
+                threads=processors(),
+            )
 
 
 def keep_standard_input() -> str:

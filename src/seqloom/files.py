@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from seqloom.errors import SeqloomError
+
 
 def fsync(path: Path) -> None:
     """Forces a file or a folder's list of names to the disk."""
@@ -33,6 +35,14 @@ def write_atomically(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Replaces the file by the value as indented JSON in one step."""
     write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The file's JSON value; a missing or damaged file is an error that names it."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SeqloomError(f"The file {path} is missing or damaged: {error}.") from error
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
         write_atomically(draft.config_file, config.to_yaml())
         prepared.tokenizers.save(draft.tokenizer_folder)
         prepared.report.save(folder / "data-report.json")
-        write_json(draft.data_file, prepared.fingerprints)
+        write_json(draft.data_file, prepared.record.model_dump())
     return run
 
 
@@ -87,7 +87,7 @@ def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     device = choose_device(config.train.device)
-    prepared = Corpus(config.data, config.text).reopen(run, say=_sayer(quiet))
+    prepared = Corpus(config.data, config.text).reopen(run)
     model = build_model(config, prepared.tokenizers).to(device)
     checkpoints = run.checkpoints(config.train.keep)
     checkpoints.folder.mkdir(exist_ok=True)

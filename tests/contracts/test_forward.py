@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from seqloom.types import PAD, Batch
 
-EXACT = {"rtol": 0.0, "atol": 1e-10}
+EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 
 
 def _alone(batch: Batch, row: int) -> Batch:

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from seqloom.types import BOS, PAD, Batch, Step, Tree, select_rows
 
-EXACT = {"rtol": 0.0, "atol": 1e-10}
+EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 
 
 def _tensors(tree: Tree) -> Iterator[Tensor]:

@@ -29,7 +29,7 @@ def test_it_overfits_eight_pairs(default_case: Any) -> None:
     mean = torch.inf
     for step in range(1, 301):
         loss = batch_loss(model, batch, 0.0, "float32")
-        loss.total.backward()
+        loss.total.backward()  # type: ignore[no-untyped-call]
         mean = loss.nll.item() / batch.target_tokens
         if mean < 0.01:
             break
@@ -41,7 +41,7 @@ def test_it_overfits_eight_pairs(default_case: Any) -> None:
 
 def test_the_gradient_reaches_every_parameter(case: Any, batch: Batch) -> None:
     model = case.build(dropout=0.0).train()
-    batch_loss(model, batch, 0.1, "float32").total.backward()
+    batch_loss(model, batch, 0.1, "float32").total.backward()  # type: ignore[no-untyped-call]
     unreached = [
         name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()
     ]
@@ -50,7 +50,7 @@ def test_the_gradient_reaches_every_parameter(case: Any, batch: Batch) -> None:
 
 def test_padding_gets_no_gradient(case: Any, batch: Batch) -> None:
     model = case.build(dropout=0.0, tie="none").train()
-    batch_loss(model, batch, 0.1, "float32").total.backward()
+    batch_loss(model, batch, 0.1, "float32").total.backward()  # type: ignore[no-untyped-call]
     for embedding in (model.source_embedding, model.target_embedding):
         assert not embedding.weight.grad[0].any()
 

@@ -19,7 +19,7 @@ from seqloom.nn.recurrent import BidirectionalLSTM, LSTMStack
 from seqloom.types import lengths_to_mask
 
 WIDTH, HEADS, FFN = 12, 3, 20
-EXACT = {"rtol": 0.0, "atol": 1e-10}
+EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 LENGTHS = torch.tensor([5, 2, 7])
 
 

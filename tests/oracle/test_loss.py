@@ -49,7 +49,7 @@ def test_value_and_gradients(monkeypatch: pytest.MonkeyPatch, smoothing: float, 
 def test_the_gradient_is_the_slope_of_the_value() -> None:
     hidden, output, targets = _problem()
     assert torch.autograd.gradcheck(
-        lambda h, w, b: module._CrossEntropy.apply(h, w, b, targets.flatten(), 0.1)[0],
+        lambda h, w, b: module._CrossEntropy.apply(h, w, b, targets.flatten(), 0.1)[0],  # type: ignore[no-untyped-call]
         (hidden.detach().flatten(0, 1).requires_grad_(), output.weight, output.bias),
     )
 

@@ -35,7 +35,13 @@ def test_values_never_change() -> None:
 
 
 def test_the_size_fills_the_fields_and_an_explicit_field_wins() -> None:
-    assert _Model().model_dump() == {"name": "toy", "size": "small", "width": 4, "layers": 1, "heads": None}
+    assert _Model.model_validate({}).model_dump() == {
+        "name": "toy",
+        "size": "small",
+        "width": 4,
+        "layers": 1,
+        "heads": None,
+    }
     big = _Model.model_validate({"size": "big", "layers": 7})
     assert (big.width, big.layers) == (8, 7)
 

@@ -23,7 +23,7 @@ def test_the_masks_of_a_batch() -> None:
         target_lengths=torch.tensor([2, 1]),
     )
     assert torch.equal(batch.source_mask, batch.source != 0)
-    assert torch.equal(batch.target_mask, batch.target_in != 0)
+    assert batch.target_mask.tolist() == [[True, True], [True, False]]
 
 
 def test_a_batch_moves_with_all_its_tensors() -> None:

@@ -27,10 +27,10 @@ def evaluate(
     json_: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
 ) -> None:
     """Translate test data and measure the answers, with intervals and by sentence length."""
-    from seqloom.cli.progress import counter
     from seqloom.evaluate.metrics import parse_metrics
     from seqloom.evaluate.report import as_tables, make_report
     from seqloom.files import write_atomically
+    from seqloom.progress import counter
     from seqloom.run import Run, load
     from seqloom.testset import read_testset
 

@@ -32,10 +32,10 @@ def translate(
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
     """Translate lines: as many lines out as in, in order (with --nbest n, n lines per line)."""
-    from seqloom.cli.progress import counter
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import read_source
     from seqloom.data.report import DataReport
+    from seqloom.progress import counter
     from seqloom.run import load
 
     translator = load(run, checkpoint=checkpoint, device=device)

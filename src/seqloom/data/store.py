@@ -78,7 +78,7 @@ class TokenStore:
     ) -> TokenStore:
         """The store of these examples, which appears in `folder` complete or not at all.
 
-        Whatever is left out or cut is in the store's own `report`; `on_progress` hears how many examples
+        Whatever is left out or cut is in the store's own `report`; `on_progress` hears how many more examples
         have been read.
         """
         partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
@@ -87,13 +87,11 @@ class TokenStore:
         report = DataReport()
         try:
             with _Writer(partial, tokenizers) as writer:
-                read = 0
                 for chunk in _chunks(examples):
-                    read += len(chunk)
                     ids = _encode(chunk, tokenizers, threads)
                     writer.append(_fit(chunk, ids, max_length=max_length, long=long, report=report))
                     if on_progress:
-                        on_progress(read)
+                        on_progress(len(chunk))
             report.save(partial / _REPORT)
             shutil.rmtree(folder, ignore_errors=True)
             partial.rename(folder)
@@ -236,6 +234,7 @@ def _complete_meta(folder: Path) -> dict[str, Any] | None:
     try:
         meta: dict[str, Any] = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
         complete = all((folder / name).stat().st_size == size for name, size in meta["bytes"].items())
+        complete = complete and (folder / _REPORT).is_file()
     except (OSError, ValueError, KeyError):
         return None
     return meta if complete else None

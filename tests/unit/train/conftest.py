@@ -33,7 +33,8 @@ class Toy(nn.Module):
 
     def hidden(self, batch: Batch) -> Tensor:
         mixed: Tensor = self.table(batch.target_in) + self.source(batch.source[:, :1])
-        return self.dropout(mixed.tanh())
+        dropped: Tensor = self.dropout(mixed.tanh())
+        return dropped
 
 
 class Memory:

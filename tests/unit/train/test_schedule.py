@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from seqloom.train.config import TrainConfig
 from seqloom.train.schedule import learning_rate
 
-FACTORS = {
+FACTORS: dict[str, Callable[[int, float], float]] = {
     "inverse-sqrt": lambda step, progress: math.sqrt(100 / step),
     "cosine": lambda step, progress: (1 + math.cos(math.pi * progress)) / 2,
     "linear": lambda step, progress: 1 - progress,
