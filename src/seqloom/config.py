@@ -15,7 +15,7 @@ from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
 from seqloom.settings import ModelSettings, Settings, unknown_option
 from seqloom.text.config import TextConfig
-from seqloom.train.config import TrainConfig
+from seqloom.training.config import TrainConfig
 
 
 class Config(Settings):

@@ -65,7 +65,6 @@ _COMMON: dict[str, Any] = {
     "data.valid_max": 500,
     "train.schedule": "cosine",
     "train.clip": 1.0,
-    "train.validate_every": 100_000_000,
     "train.checkpoint_every": 2000,
     "train.label_smoothing": 0.1,
     "train.ema": 0.995,

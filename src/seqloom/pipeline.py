@@ -23,9 +23,9 @@ from seqloom.evaluate.metrics import evaluate, parse_metrics
 from seqloom.files import new_folder, write_atomically, write_json
 from seqloom.machine import keep_freed_memory
 from seqloom.run import Run, build_model, choose_device, load
-from seqloom.train.checkpoint import TrainState
-from seqloom.train.log import RunLog, duration
-from seqloom.train.loop import Feed, Trainer, Validation, batch_loss
+from seqloom.training.checkpoint import TrainState
+from seqloom.training.log import RunLog, duration
+from seqloom.training.loop import Feed, Trainer, Validation, batch_loss
 
 
 def train(

@@ -15,7 +15,7 @@ from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
 from seqloom.text.pair import TokenizerPair
-from seqloom.train.checkpoint import AVERAGE, BEST, MODEL, Checkpoints, load_weights
+from seqloom.training.checkpoint import AVERAGE, BEST, MODEL, Checkpoints, load_weights
 from seqloom.types import Vocabularies
 
 

@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.search import beam_search
-from seqloom.train.checkpoint import load_weights, weights_of
-from seqloom.train.config import TrainConfig
-from seqloom.train.loop import batch_loss
-from seqloom.train.optimizer import Updater
+from seqloom.training.checkpoint import load_weights, weights_of
+from seqloom.training.config import TrainConfig
+from seqloom.training.loop import batch_loss
+from seqloom.training.optimizer import Updater
 from seqloom.types import Batch
 
 # Two pairs begin alike, two sources are permutations of one another, and lengths differ on both sides.

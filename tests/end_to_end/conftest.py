@@ -67,7 +67,7 @@ def process(start: Start) -> Process:
 
     def run(*arguments: object, given: str = "") -> subprocess.CompletedProcess[str]:
         with start(*arguments) as begun:
-            out, err = begun.communicate(given, timeout=280)
+            out, err = begun.communicate(given, timeout=1000)
         return subprocess.CompletedProcess(begun.args, begun.returncode, out, err)
 
     return run
@@ -83,9 +83,7 @@ class Result:
 
 
 @pytest.fixture
-def command(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Result]:
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs a command in this process, which saves the start; an exception that escapes fails the test."""
 
     def run(*arguments: object, given: bytes = b"") -> Result:
@@ -105,7 +103,9 @@ def data(tmp_path_factory: pytest.TempPathFactory, process: Process) -> Path:
     """A folder with copy.tsv (2,200 pairs), small.tsv (its first 200) and test.tsv (100 others)."""
     folder = tmp_path_factory.mktemp("data")
     for name, count, seed in (("copy", 2200, 1), ("test", 300, 99)):
-        made = process("data", "make", "copy", "--count", count, "--seed", seed, "--out", folder / f"{name}.tsv")
+        made = process(
+            "data", "make", "copy", "--count", count, "--seed", seed, "--out", folder / f"{name}.tsv"
+        )
         assert made.returncode == 0, made.stderr
     seen = (folder / "copy.tsv").read_text().splitlines(keepends=True)
     new = [line for line in (folder / "test.tsv").read_text().splitlines(keepends=True) if line not in seen]

@@ -25,7 +25,9 @@ print(json.dumps([answers, loaded]))
 """
 
 
-def test_train_and_load_are_the_commands(data: Path, tmp_path: Path, command: Command, options: Command) -> None:
+def test_train_and_load_are_the_commands(
+    data: Path, tmp_path: Path, command: Command, options: Command
+) -> None:
     settings = {"model.width": 16, "model.heads": 2, "model.ffn": 16, "model.layers": 1, "train.max_steps": 20}
     flags = options(settings)
     typed = dict(flag.split("=", 1) for flag in flags if flag != "--set")
@@ -43,7 +45,8 @@ def test_train_and_load_are_the_commands(data: Path, tmp_path: Path, command: Co
     done = command("train", data / "small.tsv", "--out", tmp_path / "cli", "--size", "tiny", *flags)
     assert done.code == 0, done.err
     weights = [
-        (tmp_path / name / "checkpoints" / "step-20" / "model.safetensors").read_bytes() for name in ("api", "cli")
+        (tmp_path / name / "checkpoints" / "step-20" / "model.safetensors").read_bytes()
+        for name in ("api", "cli")
     ]
     assert weights[0] == weights[1]
     said = command("translate", tmp_path / "cli", "--beam", 3, "--nbest", 2, "--json", given=b"1 2 3\n\n4 5\n")

@@ -41,6 +41,7 @@ def test_rnn_learns_to_copy(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_transformer_learns_to_reverse(tmp_path: Path, process: Command, options: Command) -> None:
     for name, count, seed in (("train", 5000, 1), ("test", 200, 99)):
         process("data", "make", "reverse", "--count", count, "--seed", seed, "--out", tmp_path / f"{name}.tsv")
@@ -58,7 +59,9 @@ def test_standard_input_to_standard_output(trained: Path, process: Command) -> N
     assert done.stderr == ""
 
 
-def test_as_many_lines_out_as_in_and_in_order(trained: Path, tmp_path: Path, data: Path, command: Command) -> None:
+def test_as_many_lines_out_as_in_and_in_order(
+    trained: Path, tmp_path: Path, data: Path, command: Command
+) -> None:
     sources = [source for source, _ in pairs(data / "test.tsv")]
     sources[3:3] = ["", "   "]
     (tmp_path / "lines.txt").write_text("\n".join([*sources, "8 9"]))  # the last line has no end
@@ -95,7 +98,9 @@ def test_json_holds_scores_tokens_and_alignment(trained: Path, command: Command)
     assert best["tokens"] == best["source_tokens"] == ["1", "2", "3"]
     assert len(best["token_log_probs"]) == 4
     assert sum(best["token_log_probs"]) == pytest.approx(best["log_prob"])
-    assert [len(row) for row in best["alignment"]] == [4] * 4  # each of 3 tokens and the end looks at 3 + the end
+    assert [len(row) for row in best["alignment"]] == [
+        4
+    ] * 4  # each of 3 tokens and the end looks at 3 + the end
     assert [sum(row) for row in best["alignment"]] == pytest.approx([1] * 4, abs=1e-4)
     assert empty["hypotheses"][0]["text"] == ""
 
@@ -118,7 +123,9 @@ def test_a_sentence_has_one_answer_alone_or_in_company(trained: Path, data: Path
 def test_evaluate_prints_a_table_and_writes_the_answers(
     trained: Path, data: Path, tmp_path: Path, command: Command
 ) -> None:
-    done = command("evaluate", trained, data / "test.tsv", "--metrics", "exact,cer", "--out", tmp_path / "a.txt")
+    done = command(
+        "evaluate", trained, data / "test.tsv", "--metrics", "exact,cer", "--out", tmp_path / "a.txt"
+    )
     assert "exact" in done.out
     assert "CER" in done.out
     assert len((tmp_path / "a.txt").read_text().splitlines()) == 100
@@ -170,7 +177,9 @@ def test_a_checkpoint_can_be_chosen(trained: Path, command: Command) -> None:
     assert best == late
 
 
-def test_the_run_directory_is_all_that_translating_needs(trained: Path, tmp_path: Path, command: Command) -> None:
+def test_the_run_directory_is_all_that_translating_needs(
+    trained: Path, tmp_path: Path, command: Command
+) -> None:
     trained_copy = tmp_path / "moved"
     for name in ("config.yaml", "tokenizer", "checkpoints/best"):
         source = trained / name

@@ -71,7 +71,9 @@ def test_aligned_files_with_validation_files(
     assert _valid_loss(aligned) == _valid_loss(tables)
 
 
-def test_several_tables_are_one_corpus(tmp_path: Path, data: Path, rows: list[list[str]], train: Command) -> None:
+def test_several_tables_are_one_corpus(
+    tmp_path: Path, data: Path, rows: list[list[str]], train: Command
+) -> None:
     for name, part in (("a", rows[:90]), ("b", rows[90:])):
         (tmp_path / f"{name}.tsv").write_text("".join("\t".join(row) + "\n" for row in part))
     assert weights(train(tmp_path / "a.tsv", tmp_path / "b.tsv")) == weights(train(data / "small.tsv"))
@@ -104,7 +106,9 @@ def test_a_config_file_and_flags_give_the_same_run(
     assert weights(out) == weights(by_flags)
     assert (out / "config.yaml").read_bytes() == (by_flags / "config.yaml").read_bytes()
     other = tmp_path / "other"
-    assert command("train", "--config", tmp_path / "same.yaml", "--set", "train.seed=2", "--out", other).code == 0
+    assert (
+        command("train", "--config", tmp_path / "same.yaml", "--set", "train.seed=2", "--out", other).code == 0
+    )
     assert weights(other) != weights(by_flags)
 
 
@@ -115,15 +119,25 @@ def test_every_line_that_was_dropped_is_listed(tmp_path: Path, train: Command) -
     file.write_text("\n".join([*good[:5], bad[0], *good[5:10], bad[1], bad[2], *good[10:], bad[3]]) + "\n")
     run = train(file, settings={"data.max_length": 5})
     report = json.loads((run / "data-report.json").read_text())
-    listed = [(line["line"], line["reason"].split(",")[0], line["text"]) for line in report["lines"]]
+    listed = [(line["line"], line["reason"], line["text"]) for line in report["lines"]]
     assert sorted(listed) == [
         (6, "empty source", bad[0]),
         (12, "empty target", bad[1]),
         (13, "too few columns", bad[2]),
-        (24, "source is 9 tokens", bad[3]),
+        (24, "source longer than data.max_length=5 tokens", bad[3]),
     ]
     assert {line["file"] for line in report["lines"]} == {str(file)}
     assert (report["total"], report["kept"], report["dropped"]) == (24, 20, 4)
+
+
+def test_what_was_dropped_is_listed_again_when_the_tokens_come_from_the_cache(
+    tmp_path: Path, train: Command
+) -> None:
+    file = tmp_path / "long.tsv"
+    file.write_text("".join(f"{i} 2\t{i}\n" for i in range(20)) + "1 2 3 4 5 6 7 8 9\t1\n")
+    first, again = (train(file, settings={"data.max_length": 5}) / "data-report.json" for _ in range(2))
+    assert [line["line"] for line in json.loads(first.read_text())["lines"]] == [21]
+    assert again.read_text() == first.read_text()
 
 
 def test_a_truncated_line_is_kept_and_listed(tmp_path: Path, train: Command) -> None:

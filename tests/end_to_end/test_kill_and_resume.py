@@ -55,7 +55,7 @@ def assert_same_end(run: Path, expected: Path) -> None:
 
 
 def measured(run: Path) -> list[tuple[str, int, float]]:
-    """(kind, step, loss) of every line; the loss of training is a mean since the last report, so only of valid."""
+    """(kind, step, loss) of every line; that of training is a mean since the last report, so left out."""
     lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
     return [(line["kind"], line["step"], line["loss"] if line["kind"] == "valid" else 0) for line in lines]
 

@@ -189,6 +189,13 @@ def test_damaged_state(broken: Path, command: Command) -> None:
     assert_sentence(command("resume", broken), "state.json cannot be read", "go on from the checkpoint before")
 
 
+def test_record_of_the_data_is_gone_or_damaged(broken: Path, command: Command) -> None:
+    (broken / "data.json").write_text("{")
+    assert_sentence(command("resume", broken), "data.json")
+    (broken / "data.json").unlink()
+    assert_sentence(command("resume", broken), "data.json")
+
+
 def test_weights_of_another_model(broken: Path, command: Command) -> None:
     config = broken / "config.yaml"
     config.write_text(config.read_text().replace("width: 64", "width: 32"))
@@ -224,10 +231,19 @@ ASK: dict[str, tuple[str, tuple[str, ...]]] = {
     "column 0": ("translate RUN {}/good.tsv --column 0", ("no column 0",)),
     "device": ("translate RUN {}/good.tsv --device cuda:99", ("'cuda:99' cannot be used here",)),
     "no such device": ("evaluate RUN {}/good.tsv --device abacus", ("'abacus' cannot be used here",)),
+    "more answers than the beam": (
+        "translate RUN {}/good.tsv --beam 2 --nbest 3",
+        ("search.nbest=3 is more than search.beam=2",),
+    ),
+    "no beam": ("translate RUN {}/good.tsv --beam 0", ("search.beam", "got 0")),
+    "no beam in evaluate": ("evaluate RUN {}/good.tsv --beam 0", ("search.beam", "got 0")),
     "unknown metric": ("evaluate RUN {}/good.tsv --metrics blue", ("'blue'", "did you mean 'bleu'?")),
     "no metric": ("evaluate RUN {}/good.tsv --metrics ,", ("No metric was named",)),
     "no test data": ("evaluate RUN", ("Nothing to evaluate on is given",)),
-    "no references": ("evaluate RUN --source {}/three.txt", ("Nothing to evaluate on", "--source and --target")),
+    "no references": (
+        "evaluate RUN --source {}/three.txt",
+        ("Nothing to evaluate on", "--source and --target"),
+    ),
     "missing references": ("evaluate RUN {}/no-tabs.tsv", ("no-tabs.tsv, line 1", "too few columns")),
     "missing test": ("evaluate RUN {}/nowhere.tsv", ("There is no file",)),
     "unlike lengths": (

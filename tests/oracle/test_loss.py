@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy as torch_cross_entropy
 from torch.testing import assert_close
 
-from seqloom.train import loss as module
-from seqloom.train.loss import cross_entropy
+from seqloom.training import loss as module
+from seqloom.training.loss import cross_entropy
 from seqloom.types import PAD
 
 VOCABULARY, WIDTH = 11, 5
@@ -44,6 +44,20 @@ def test_value_and_gradients(monkeypatch: pytest.MonkeyPatch, smoothing: float, 
     assert_close(loss.nll, nll, rtol=0, atol=1e-10)
     for ours, theirs in zip(_gradients(loss.total, *inputs), _gradients(expected, *inputs), strict=True):
         assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+def test_only_a_chunk_of_logits_is_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    addmm = torch.addmm
+
+    def counted(*inputs: Tensor) -> Tensor:
+        sizes.append(addmm(*inputs).shape[0])
+        return addmm(*inputs)
+
+    monkeypatch.setattr(torch, "addmm", counted)
+    monkeypatch.setattr(module, "_CHUNK_ELEMENTS", 10 * VOCABULARY + 1)
+    cross_entropy(*_problem())
+    assert sizes == [10, 10, 4]
 
 
 def test_the_gradient_is_the_slope_of_the_value() -> None:

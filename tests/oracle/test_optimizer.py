@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from seqloom.train.config import TrainConfig
-from seqloom.train.optimizer import MovingAverage, Updater
+from seqloom.training.config import TrainConfig
+from seqloom.training.optimizer import MovingAverage, Updater
 
 
 def _model() -> nn.Module:

@@ -32,7 +32,9 @@ def test_nothing_given_is_a_small_transformer_with_a_limit() -> None:
 
 def test_values_win_over_the_file_and_assignments_over_values(file: Path) -> None:
     config = compose(
-        file, {"model.layers": 2, "train.warmup": 2, "model.size": None}, ["train.warmup=3", "data.train=[a, b]"]
+        file,
+        {"model.layers": 2, "train.warmup": 2, "model.size": None},
+        ["train.warmup=3", "data.train=[a, b]"],
     )
     assert config.train.seed == 1  # of the file alone
     assert config.model.model_dump()["layers"] == 2  # of the values

@@ -14,17 +14,17 @@ import seqloom
 
 PACKAGE = Path(seqloom.__file__).parent
 LAYERS = [
-    {"errors", "types", "settings", "registry", "files", "machine"},
+    {"errors", "types", "settings", "registry", "files", "machine", "progress"},
     {"text", "nn", "evaluate"},
     {"data", "models", "statistical"},
-    {"decode", "train"},
+    {"decode", "training"},
     {"config", "run", "inspect", "serve"},
     {"corpus", "pipeline", "testset"},
     {"demo"},
     {"cli", "__init__", "__main__"},
 ]
 LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}
-STRANGERS = [("decode", "train"), ("train", "decode"), ("decode", "models"), ("train", "models")]
+STRANGERS = [("decode", "training"), ("training", "decode"), ("decode", "models"), ("training", "models")]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -99,3 +99,8 @@ def test_starting_up_does_not_import_torch(code: str) -> None:
 def test_an_unknown_attribute_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
         seqloom.trian  # noqa: B018
+
+
+def test_the_function_train_is_not_hidden_by_a_module() -> None:
+    code = "import seqloom; seqloom.train; seqloom.load; assert callable(seqloom.train), seqloom.train"
+    subprocess.run([sys.executable, "-c", code], check=True)

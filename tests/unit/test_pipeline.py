@@ -54,7 +54,9 @@ def test_what_train_returns_is_what_load_returns(table: Path, tmp_path: Path) ->
 
 
 def test_a_new_run_is_complete(table: Path, tmp_path: Path) -> None:
-    made = pipeline.create(compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "a" / "run", quiet=True)
+    made = pipeline.create(
+        compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "a" / "run", quiet=True
+    )
     names = sorted(path.name for path in made.folder.iterdir())
     assert names == ["config.yaml", "data-report.json", "data.json", "tokenizer"]
     assert json.loads(made.data_file.read_text()).keys() == {str(table)}
@@ -70,7 +72,7 @@ def test_an_empty_folder_may_be_filled_and_another_not(table: Path, tmp_path: Pa
 
 
 def test_what_cannot_be_built_leaves_nothing(table: Path, tmp_path: Path) -> None:
-    with pytest.raises(SeqloomError, match="model.tie=all"):
+    with pytest.raises(SeqloomError, match=r"model\.tie=all"):
         run(table, tmp_path / "run", **{"model.tie": "all", "text.joint": False})
     assert not (tmp_path / "run").exists()
 

@@ -33,7 +33,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run of four steps with checkpoints at 2 and 4."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
-    made = create(compose(values={**SETTINGS, "data.train": str(folder / "pairs.tsv")}), folder / "run", quiet=True)
+    made = create(
+        compose(values={**SETTINGS, "data.train": str(folder / "pairs.tsv")}), folder / "run", quiet=True
+    )
     continue_run(made, quiet=True)
     return made
 

@@ -103,7 +103,9 @@ def test_an_error_is_a_sentence_and_a_hint(
     assert capsys.readouterr().err == "error: It broke.\n"
 
 
-def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupt_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert raising(monkeypatch, KeyboardInterrupt()) == 130
     assert "Traceback" not in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from seqloom.data.batching import collate_ids
 from seqloom.errors import SeqloomError
-from seqloom.train.loop import Feed, Validation
+from seqloom.training.loop import Feed, Validation
 
 Make = Callable[..., Any]  # of a Trainer over the toy
 

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 
 from seqloom.data.batching import collate_ids
 from seqloom.nn.dropout import Dropout
-from seqloom.train.checkpoint import Checkpoints
-from seqloom.train.config import TrainConfig
-from seqloom.train.loop import Feed, Trainer, Validation
+from seqloom.training.checkpoint import Checkpoints
+from seqloom.training.config import TrainConfig
+from seqloom.training.loop import Feed, Trainer, Validation
 from seqloom.types import Batch
 
 BATCHES = 5  # in an epoch

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from seqloom.errors import SeqloomError
-from seqloom.train.checkpoint import (
+from seqloom.training.checkpoint import (
     Checkpoints,
     TrainState,
     load_weights,
@@ -111,7 +111,7 @@ def test_a_save_that_fails_leaves_the_old_checkpoint(
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("seqloom.train.checkpoint.write_json", full)
+    monkeypatch.setattr("seqloom.training.checkpoint.write_json", full)
     with pytest.raises(OSError, match="no space"):
         _save(checkpoints, model, 10, best_step=10)
     assert checkpoints.steps() == [5]

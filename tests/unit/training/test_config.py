@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.train.config import TrainConfig
+from seqloom.training.config import TrainConfig
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.train.log import RunLog, duration, peak_memory_mb
+from seqloom.training.log import RunLog, duration, peak_memory_mb
 
 
 def _lines(folder: Path) -> list[dict[str, object]]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqloom.train.config import TrainConfig
+from seqloom.training.config import TrainConfig
 
 
 class Updater:
@@ -57,9 +57,10 @@ class Updater:
         """Takes back what `state` gave."""
         for number, weight in enumerate(self.parameters):
             prefix = f"adam.{number}."
-            kept = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
             self.adam.state[weight] = {
-                key: value if key == "step" else value.to(weight.device) for key, value in kept.items()
+                key.removeprefix(prefix): value.to(weight.device)
+                for key, value in tensors.items()
+                if key.startswith(prefix)
             }
 
 

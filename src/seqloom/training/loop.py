@@ -12,17 +12,17 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
-from seqloom.train.checkpoint import (
+from seqloom.training.checkpoint import (
     Checkpoints,
     TrainState,
     random_state,
     restore_random_state,
 )
-from seqloom.train.config import TrainConfig
-from seqloom.train.log import Log, peak_memory_mb
-from seqloom.train.loss import Loss, cross_entropy
-from seqloom.train.optimizer import MovingAverage, Updater
-from seqloom.train.schedule import learning_rate
+from seqloom.training.config import TrainConfig
+from seqloom.training.log import Log, peak_memory_mb
+from seqloom.training.loss import Loss, cross_entropy
+from seqloom.training.optimizer import MovingAverage, Updater
+from seqloom.training.schedule import learning_rate
 from seqloom.types import Batch
 
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from seqloom.train.config import TrainConfig
-from seqloom.train.schedule import learning_rate
+from seqloom.training.config import TrainConfig
+from seqloom.training.schedule import learning_rate
 
 FACTORS: dict[str, Callable[[int, float], float]] = {
     "inverse-sqrt": lambda step, progress: math.sqrt(100 / step),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from seqloom.train.config import TrainConfig
+from seqloom.training.config import TrainConfig
 
 
 def learning_rate(config: TrainConfig, step: int, progress: float) -> float:
