@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint bench clean
+.PHONY: setup demo test test-slow lint bench docs clean
 
 setup: $(STAMP)
 
@@ -31,6 +31,9 @@ lint: setup
 
 bench: setup
 	$(BIN)/python benchmarks/train.py
+
+docs: setup
+	$(BIN)/python docs/generate.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

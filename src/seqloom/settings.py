@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from seqloom.errors import SeqloomError
 
@@ -44,8 +44,8 @@ class ModelSettings(Settings):
 
     SIZES: ClassVar[dict[str, dict[str, Any]]] = {}
 
-    name: str
-    size: str = "small"
+    name: str = Field(description="the architecture; see `seqloom models`")
+    size: str = Field("small", description="one dial for the fields below; a field that is given wins")
 
     @model_validator(mode="before")
     @classmethod

@@ -84,3 +84,14 @@ def test_every_link_between_pages_leads_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_page_of_options_is_what_the_code_says() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import generate; print(generate.page(), end='')"],
+        cwd=ROOT / "docs",
+        capture_output=True,
+        text=True,
+    )
+    page = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    assert done.stdout == page, "run `make docs`"

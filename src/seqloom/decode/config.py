@@ -8,13 +8,14 @@ from seqloom.settings import Settings
 
 
 class SearchConfig(Settings):
-    beam: int = Field(default=5, ge=1)  # 1 is greedy
-    nbest: int = Field(default=1, ge=1)
-    length_penalty: float = Field(default=1.0, ge=0)  # rank by log P / length^this; 0 ranks by log P alone
-    # A hypothesis is cut, and marked as cut, after factor x (source tokens) + extra tokens.
-    max_length_factor: float = Field(default=3.0, ge=0)
-    max_length_extra: int = Field(default=50, ge=1)
-    batch_tokens: int = Field(default=4096, ge=1)  # padded source tokens x beam that are decoded together
+    """How translations are looked for."""
+
+    beam: int = Field(5, ge=1, description="hypotheses kept per sentence; 1 is greedy")
+    nbest: int = Field(1, ge=1, description="answers per sentence")
+    length_penalty: float = Field(1.0, ge=0, description="rank by log P / length^this; 0 = by log P alone")
+    max_length_factor: float = Field(3.0, ge=0, description="a hypothesis is cut after this x source tokens")
+    max_length_extra: int = Field(50, ge=1, description="plus this many tokens")
+    batch_tokens: int = Field(4096, ge=1, description="source tokens x beam that are decoded together")
 
     @model_validator(mode="after")
     def _nbest_fits(self) -> SearchConfig:

@@ -25,10 +25,10 @@ class RNNSettings(ModelSettings):
     }
 
     name: Literal["rnn"] = "rnn"
-    width: int = Field(ge=2)
-    layers: int = Field(ge=1)
-    dropout: float = Field(default=0.2, ge=0, lt=1)
-    tie: Tie = "auto"
+    width: int = Field(ge=2, description="of embeddings and states")
+    layers: int = Field(ge=1, description="of the encoder and of the decoder")
+    dropout: float = Field(0.2, ge=0, lt=1, description="on embeddings, between layers, before the output")
+    tie: Tie = Field("auto", description="embeddings that share one matrix: all, target, none, auto")
 
     @model_validator(mode="after")
     def _two_directions(self) -> RNNSettings:

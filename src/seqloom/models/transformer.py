@@ -27,13 +27,13 @@ class TransformerSettings(ModelSettings):
     }
 
     name: Literal["transformer"] = "transformer"
-    width: int = Field(ge=2)
-    layers: int = Field(ge=1)  # of the encoder, and of the decoder unless decoder_layers says otherwise
-    decoder_layers: int | None = Field(default=None, ge=1)
-    heads: int = Field(ge=1)
-    ffn: int = Field(ge=1)
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    tie: Tie = "auto"
+    width: int = Field(ge=2, description="of embeddings and blocks")
+    layers: int = Field(ge=1, description="of the encoder, and of the decoder")
+    decoder_layers: int | None = Field(None, ge=1, description="of the decoder, if not the same")
+    heads: int = Field(ge=1, description="of every attention; divides the width")
+    ffn: int = Field(ge=1, description="inner width of the feed-forward blocks")
+    dropout: float = Field(0.1, ge=0, lt=1, description="after every block and inside feed-forward")
+    tie: Tie = Field("auto", description="embeddings that share one matrix: all, target, none, auto")
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> TransformerSettings:

@@ -19,16 +19,16 @@ RESERVED = re.compile(r"<s>|</s>|<pad>|<unk>|<0x[0-9A-F]{2}>")
 class TextConfig(Settings):
     """How text becomes tokens."""
 
-    tokenizer: Kind = "unigram"
-    target_tokenizer: Kind | None = None  # None: the kind of the source
-    vocab_size: int = Field(default=8000, ge=16)
-    joint: bool | None = None  # None: one model for both sides when both are of the same kind
-    normalize: Normalization = "nfc"
-    lowercase: bool = False
-    collapse_spaces: bool = True  # False keeps every space, for code
-    byte_fallback: bool = True  # a character that was never seen is spelt in bytes, nothing is unknown
-    tags: tuple[str, ...] | None = None  # symbols that stay whole, such as <2de>; None: found in the data
-    sample: int = Field(default=1_000_000, ge=1)  # at most so many lines train a tokenizer
+    tokenizer: Kind = Field("unigram", description="unigram, bpe, char or word")
+    target_tokenizer: Kind | None = Field(None, description="the target's, if not the same")
+    vocab_size: int = Field(8000, ge=16, description="symbols at the most")
+    joint: bool | None = Field(None, description="one model for both sides; None = when both are of one kind")
+    normalize: Normalization = Field("nfc", description="Unicode form: nfc, nfkc or none")
+    lowercase: bool = Field(False, description="fold upper case away")
+    collapse_spaces: bool = Field(True, description="runs of spaces as one; false keeps them, for code")
+    byte_fallback: bool = Field(True, description="spell unseen characters in bytes: nothing is unknown")
+    tags: tuple[str, ...] | None = Field(None, description="symbols kept whole, e.g. <2de>; None = found")
+    sample: int = Field(1_000_000, ge=1, description="lines that train a tokenizer at the most")
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:

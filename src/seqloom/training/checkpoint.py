@@ -148,6 +148,9 @@ class Checkpoints:
                 total[name] = total[name] + tensor if name in total else tensor.clone()
         model.load_state_dict({name: tensor / len(steps) for name, tensor in total.items()}, strict=False)
 
+    def has_average(self) -> bool:
+        return (self.folder / AVERAGE).exists()
+
     def save_average(self, model: nn.Module, steps: list[int], *, best: bool) -> None:
         """Adds the averaged weights beside the checkpoints, and points `best` to them if they are."""
         with new_folder(self.folder / AVERAGE) as folder:

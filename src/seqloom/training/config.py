@@ -2,55 +2,64 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from seqloom.settings import Settings
 
+_LIMITS = ("max_steps", "max_minutes", "max_epochs")
+_DEFAULT_EPOCHS = 30  # when no limit is given at all
+
+
+def _names(value: object) -> object:
+    """`bleu,chrf` as ("bleu", "chrf")."""
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
+
 
 class TrainConfig(Settings):
-    seed: int = Field(default=1, ge=0)
-    # How long: whichever limit comes first. `max_epochs` counts passes over the training data.
-    max_steps: int | None = Field(default=None, ge=1)
-    max_minutes: float | None = Field(default=None, gt=0)
-    max_epochs: int | None = Field(default=None, ge=1)
-    # What an update sees: padded tokens of the longer side, and how many such batches add up to one update.
-    batch_tokens: int = Field(default=4096, ge=1)
-    accumulate: int = Field(default=1, ge=1)
-    # How an update moves.
-    learning_rate: float = Field(default=1e-3, gt=0)
-    schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = "inverse-sqrt"
-    warmup: int = Field(default=400, ge=0)
-    weight_decay: float = Field(default=0.0, ge=0)
-    betas: tuple[float, float] = (0.9, 0.98)
-    clip: float = Field(default=1.0, ge=0)  # of the gradient's global norm; 0 turns it off
-    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
-    # Which weights are kept: a moving average of all (ema), the mean of the last n checkpoints (average).
-    ema: float = Field(default=0.0, ge=0, lt=1)
-    average: int = Field(default=0, ge=0)
-    checkpoint_every: int = Field(default=500, ge=1)
-    keep: int = Field(default=3, ge=1)
-    # Measured on the validation part, in steps (None: at every checkpoint).
-    validate_every: int | None = Field(default=None, ge=1)
-    metrics: tuple[str, ...] = ()  # by decoding, e.g. bleu, chrf, per; the loss is always measured
-    validate_lines: int = Field(default=500, ge=1)  # how many lines are decoded for the metrics
-    best_by: str = "loss"  # the metric that chooses the best checkpoint and stops early
-    patience: int | None = Field(default=None, ge=1)  # validations without improvement before stopping
-    # The machine.
-    device: str = "auto"
-    precision: Literal["float32", "bfloat16"] = "float32"
-    threads: int | None = Field(default=None, ge=1)
-    log_every: int = Field(default=50, ge=1)
-    tensorboard: bool = False
-    max_nonfinite: int = Field(default=20, ge=1)  # updates in a row with a non-finite gradient
+    """How long, what an update sees, how it moves, which weights are kept, and what is measured."""
+
+    seed: int = Field(1, ge=0, description="of the weights, the order of the data and dropout")
+    max_steps: int | None = Field(None, ge=1, description="updates; the first limit reached ends the run")
+    max_minutes: float | None = Field(None, gt=0, description="minutes, validation included")
+    max_epochs: int | None = Field(
+        None, ge=1, description=f"passes over the data; {_DEFAULT_EPOCHS} when no limit is given"
+    )
+    batch_tokens: int = Field(4096, ge=1, description="rows x longest side of a batch, padding included")
+    accumulate: int = Field(1, ge=1, description="batches that add up to one update")
+    learning_rate: float = Field(1e-3, gt=0, description="its peak")
+    schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = Field(
+        "inverse-sqrt", description="how the rate falls after the warm-up"
+    )
+    warmup: int = Field(400, ge=0, description="updates over which the rate rises")
+    weight_decay: float = Field(0.0, ge=0, description="of matrices, not of biases and norms")
+    betas: tuple[float, float] = Field((0.9, 0.98), description="Adam's averages of gradient and square")
+    clip: float = Field(1.0, ge=0, description="the largest global norm of the gradient; 0 = no limit")
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="probability spread over the vocabulary")
+    ema: float = Field(0.0, ge=0, lt=1, description="decay of a moving average of the weights, served if > 0")
+    average: int = Field(0, ge=0, description="at the end, try the mean of the last n checkpoints")
+    checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")
+    keep: int = Field(3, ge=1, description="newest checkpoints kept beside the best one")
+    validate_every: int | None = Field(None, ge=1, description="updates; None = at every checkpoint")
+    metrics: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
+        (), description="measured by decoding, e.g. bleu,chrf; the loss is always measured"
+    )
+    validate_lines: int = Field(500, ge=1, description="how many lines are decoded for the metrics")
+    best_by: str = Field("loss", description="loss or a metric: chooses the best checkpoint, stops early")
+    patience: int | None = Field(None, ge=1, description="validations without improvement before stopping")
+    device: str = Field("auto", description="auto, cpu or cuda")
+    precision: Literal["float32", "bfloat16"] = Field("float32", description="of the matrix products")
+    threads: int | None = Field(None, ge=1, description="of the CPU; None = all")
+    log_every: int = Field(50, ge=1, description="updates between reports")
+    tensorboard: bool = Field(False, description="write TensorBoard files too")
+    max_nonfinite: int = Field(20, ge=1, description="skipped updates in a row that end the run")
 
     @model_validator(mode="before")
     @classmethod
     def _default_limit(cls, given: object) -> object:
-        limits = ("max_steps", "max_minutes", "max_epochs")
-        if isinstance(given, dict) and all(given.get(limit) is None for limit in limits):
-            return {**given, "max_epochs": 30}
+        if isinstance(given, dict) and all(given.get(limit) is None for limit in _LIMITS):
+            return {**given, "max_epochs": _DEFAULT_EPOCHS}
         return given
 
     @model_validator(mode="after")

@@ -75,8 +75,6 @@ class Trainer:
     def run(self) -> TrainState:
         """Trains until a limit, early stopping or `stop`; resumes by itself from the newest checkpoint."""
         config, state = self.config, self._resume()
-        if state.finished:
-            return state
         began = time.monotonic() - state.seconds
         window = _Window(state)
         feed = self.feed(state.epoch, state.batch)
@@ -88,16 +86,15 @@ class Trainer:
             self.log.progress(progress, state.seconds * (1 / max(progress, 1e-9) - 1), window.brief(loss))
             if state.step % config.log_every == 0:
                 self._report(window)
-            state.finished = self._reason_to_end(progress)
+            state.finished, stopping = self._reason_to_end(progress), self.stop()
             if state.finished or state.step % (config.validate_every or config.checkpoint_every) == 0:
                 self._validate()
-            elif state.step % config.checkpoint_every == 0 or self.stop():
+            elif stopping or state.step % config.checkpoint_every == 0:
                 self._save()
-            if self.stop() and not state.finished:
-                if state.step not in self.checkpoints.steps():
-                    self._save()
-                return state
-        self._average_checkpoints()
+            if stopping:
+                break
+        if state.finished and not self.checkpoints.has_average():
+            self._average_checkpoints()
         return state
 
     def _update(self, feeds: list[Feed], window: _Window) -> Tensor:

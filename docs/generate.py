@@ -1,0 +1,54 @@
+"""Writes docs/options.md from the config classes, so that it cannot drift: `make docs`; a test compares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic_core import PydanticUndefined
+
+from seqloom.data.config import DataConfig
+from seqloom.decode.config import SearchConfig
+from seqloom.registry import architectures
+from seqloom.settings import Settings
+from seqloom.text.config import TextConfig
+from seqloom.training.config import TrainConfig
+
+PAGE = Path(__file__).parent / "options.md"
+HEAD = """# Options
+
+Every option of a run, by section. Set one with `--set section.name=value`, or in a YAML file:
+
+```yaml
+model: {name: rnn, size: tiny}
+train: {max_minutes: 10, metrics: [bleu]}
+```
+
+`seqloom train pairs.tsv --config options.yaml --out runs/x` and the same options as flags give the same run. An
+unknown option is an error that names the nearest one. This page is made from the code by `make docs`.
+"""
+
+
+def section(title: str, name: str, settings: type[Settings]) -> str:
+    """A heading and a table row per option."""
+    rows = [f"\n## {title}\n", "| option | default | |", "|---|---|---|"]
+    for field, info in settings.model_fields.items():
+        default = "by size" if info.default is PydanticUndefined else f"`{info.default!r}`"
+        rows.append(f"| `{name}.{field}` | {default} | {info.description or 'this architecture'} |")
+    return "\n".join(rows) + "\n"
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [
+        HEAD,
+        section("Data", "data", DataConfig),
+        section("Text", "text", TextConfig),
+        *(section(f"Model: {a.name}", "model", a.settings) for a in architectures().values()),
+        section("Training", "train", TrainConfig),
+        section("Search", "search", SearchConfig),
+    ]
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
