@@ -87,6 +87,11 @@ def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     device = choose_device(config.train.device)
+    if device.type == "cpu" and config.train.precision != "float32":
+        raise SeqloomError(
+            f"train.precision={config.train.precision} needs an accelerator, and this run is on the CPU.",
+            "set train.precision=float32",
+        )
     prepared = Corpus(config.data, config.text).reopen(run)
     model = build_model(config, prepared.tokenizers).to(device)
     checkpoints = run.checkpoints(config.train.keep)

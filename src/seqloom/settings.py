@@ -34,7 +34,9 @@ class Settings(BaseModel):
 
 def unknown_option(key: str, options: list[str], where: str) -> SeqloomError:
     """The error for an option that does not exist, with the nearest one that does."""
-    near = difflib.get_close_matches(key, options, n=1, cutoff=0.5)
+    # Compared without the section: all options of a section would look alike otherwise.
+    by_name = {option.rpartition(".")[2]: option for option in options}
+    near = [by_name[name] for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=1)]
     hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(options)}"
     return SeqloomError(f"There is no option {key} (in {where}).", hint)
 
@@ -53,6 +55,6 @@ class ModelSettings(Settings):
         if not isinstance(given, dict):
             return given
         size = given.get("size", cls.model_fields["size"].default)
-        if size not in cls.SIZES:
+        if not isinstance(size, str) or size not in cls.SIZES:
             raise ValueError(f"size must be one of {', '.join(cls.SIZES)}, got {size!r}")
         return {**cls.SIZES[size], **{key: value for key, value in given.items() if value is not None}}

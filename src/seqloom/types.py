@@ -79,7 +79,7 @@ def lengths_to_mask(lengths: Tensor, width: int) -> Tensor:
 class Step(NamedTuple):
     """What one decoding step gives for every row."""
 
-    log_probs: Tensor  # (R, V)
+    log_probs: Tensor  # (R, V), handed over: the caller may change it
     state: Tree
     attention: Tensor | None  # (R, S): where this step looked, averaged over layers and heads
 
@@ -132,5 +132,6 @@ def select_rows(tree: Tree, rows: Tensor) -> Tree:
     if isinstance(tree, dict):
         return {key: select_rows(value, rows) for key, value in tree.items()}
     if isinstance(tree, tuple | list):
-        return type(tree)(select_rows(value, rows) for value in tree)
+        selected = [select_rows(value, rows) for value in tree]
+        return type(tree)(*selected) if hasattr(tree, "_fields") else type(tree)(selected)
     return tree.index_select(0, rows)

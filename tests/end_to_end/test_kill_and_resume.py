@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 Command = Callable[..., Any]
-LAST = 240
+LAST = 160
 
 SETTINGS = {
     "model.width": 16,
@@ -24,7 +24,7 @@ SETTINGS = {
     "train.batch_tokens": 300,
     "train.ema": 0.9,
     "train.max_steps": LAST,
-    "train.checkpoint_every": 60,
+    "train.checkpoint_every": 40,
     "train.log_every": 10,
 }
 
@@ -74,11 +74,11 @@ def before_the_first_checkpoint(run: Path) -> tuple[Path, str]:
 
 
 def between_two_checkpoints(run: Path) -> tuple[Path, str]:
-    return run / "metrics.jsonl", '"step": 90'
+    return run / "metrics.jsonl", '"step": 60'
 
 
 def right_after_a_checkpoint(run: Path) -> tuple[Path, str]:
-    return run / "checkpoints" / "step-120" / "state.json", ""
+    return run / "checkpoints" / "step-80" / "state.json", ""
 
 
 MOMENTS = (before_the_first_checkpoint, between_two_checkpoints, right_after_a_checkpoint)
@@ -116,7 +116,7 @@ def test_asked_to_stop_it_saves_says_how_to_go_on_and_goes_on(
 ) -> None:
     run = tmp_path / "run"
     with start(*arguments, "--out", run) as begun:
-        wait_for(run / "metrics.jsonl", begun, '"step": 80')
+        wait_for(run / "metrics.jsonl", begun, '"step": 50')
         begun.send_signal(sent)
         _, said = begun.communicate(timeout=200)
     assert begun.returncode == 0, said
@@ -124,24 +124,8 @@ def test_asked_to_stop_it_saves_says_how_to_go_on_and_goes_on(
     assert f"{sent.name} received" in said
     assert said.splitlines()[-1].endswith(f"seqloom resume {run}")
     steps = sorted(int(folder.name.removeprefix("step-")) for folder in (run / "checkpoints").glob("step-*"))
-    assert 80 <= steps[-1] < LAST
+    assert 50 <= steps[-1] < LAST
     assert f"stopped at step {steps[-1]}" in said
     resumed = process("resume", run)
     assert resumed.returncode == 0, resumed.stderr
     assert_same_end(run, undisturbed)
-
-
-def test_the_same_command_gives_the_same_run(
-    tmp_path: Path, process: Command, arguments: list[object], undisturbed: Path
-) -> None:
-    assert process(*arguments, "--out", tmp_path / "run").returncode == 0
-    assert_same_end(tmp_path / "run", undisturbed)
-
-
-def test_another_seed_gives_another_run(
-    tmp_path: Path, process: Command, arguments: list[object], undisturbed: Path
-) -> None:
-    run = tmp_path / "run"
-    assert process(*arguments, "--set", "train.seed=2", "--out", run).returncode == 0
-    name = Path("checkpoints") / f"step-{LAST}" / "model.safetensors"
-    assert (run / name).read_bytes() != (undisturbed / name).read_bytes()

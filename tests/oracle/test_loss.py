@@ -63,9 +63,32 @@ def test_only_a_chunk_of_logits_is_made_at_a_time(monkeypatch: pytest.MonkeyPatc
 def test_the_gradient_is_the_slope_of_the_value() -> None:
     hidden, output, targets = _problem()
     assert torch.autograd.gradcheck(
-        lambda h, w, b: module._CrossEntropy.apply(h, w, b, targets.flatten(), 0.1)[0],  # type: ignore[no-untyped-call]
+        lambda h, w, b: module._CrossEntropy.apply(h, w, b, targets.flatten(), 0.1, True)[0],  # type: ignore[no-untyped-call]
         (hidden.detach().flatten(0, 1).requires_grad_(), output.weight, output.bias),
     )
+
+
+def test_an_impossible_target_has_a_finite_and_exact_loss() -> None:
+    output = torch.nn.Linear(2, 6)
+    with torch.no_grad():
+        output.weight.zero_()
+        output.bias.copy_(torch.tensor([0.0, 0.0, 0.0, 0.0, 200.0, 0.0]))
+    hidden, targets = torch.zeros(1, 1, 2), torch.tensor([[5]])
+    expected = torch.nn.functional.cross_entropy(output.bias.view(1, -1), targets[0], label_smoothing=0.1)
+    assert float(module.cross_entropy(hidden, output, targets, 0.1).total) == pytest.approx(float(expected))
+
+
+def test_measuring_takes_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden, output, targets = _problem()
+
+    def forbidden(*_: object) -> None:
+        raise AssertionError("a gradient was computed")
+
+    monkeypatch.setattr(torch.Tensor, "addmm_", forbidden)
+    with torch.no_grad():
+        module.cross_entropy(hidden, output, targets, 0.1)
+    with pytest.raises(AssertionError, match="gradient was computed"):
+        module.cross_entropy(hidden, output, targets, 0.1)
 
 
 def test_padding_counts_nothing() -> None:

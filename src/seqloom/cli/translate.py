@@ -31,7 +31,10 @@ def translate(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
-    """Translate lines: as many lines out as in, in order (with --nbest n, n lines per line)."""
+    """Translate lines: as many lines out as in, in order.
+
+    With --nbest n there are up to n lines per line, each with the line's number, its score and its text.
+    """
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import read_source
     from seqloom.data.report import DataReport
@@ -50,15 +53,21 @@ def translate(
             )
             for line, hypotheses in zip(chunk, answers, strict=True):
                 number += 1
-                for text in _lines(number, line, hypotheses, as_json=json_):
+                for text in _lines(
+                    number, line, hypotheses, as_json=json_, ranked=nbest is not None and nbest > 1
+                ):
                     write(text + "\n")
     if report.lines:
         print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
 
 
-def _lines(number: int, source: str, hypotheses: list[Hypothesis], *, as_json: bool) -> Iterator[str]:
+def _lines(
+    number: int, source: str, hypotheses: list[Hypothesis], *, as_json: bool, ranked: bool
+) -> Iterator[str]:
     if not as_json:
-        yield from (hypothesis.text.replace("\n", " ") for hypothesis in hypotheses)
+        for hypothesis in hypotheses:
+            text = hypothesis.text.replace("\n", " ")
+            yield f"{number}\t{hypothesis.score:.4f}\t{text}" if ranked else text
         return
     from dataclasses import asdict
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -47,8 +48,8 @@ def beam_search(
     """For every sentence its completed hypotheses, best first.
 
     A hypothesis that takes the end symbol while it ranks among the best `beam` continuations is completed.
-    A sentence is done when `beam` hypotheses are completed, or at its maximum length, where those still open
-    are cut (and ranked after all completed ones).
+    A sentence is done when `beam` hypotheses are completed and none still open scores better than the best of
+    them, or at its maximum length, where those still open are cut (and ranked after all completed ones).
     """
     found: list[list[Found]] = [[] for _ in max_lengths]
     front = _begin(model, batch, want_attention)
@@ -59,10 +60,10 @@ def beam_search(
         for row, rank in _ended(choice, beam):
             found[front.sentences[row]].append(_complete(choice, history, row, rank, length**length_penalty))
         front = _advance(front, choice, history, step.state, beam)
-        alive = front.totals.isfinite().any(dim=1).tolist()
+        best_open = (front.totals[:, 0] / length**length_penalty).tolist()
         done = [
-            len(found[s]) >= beam or length >= max_lengths[s] or not open_left
-            for s, open_left in zip(front.sentences, alive, strict=True)
+            length >= max_lengths[s] or score == -math.inf or _beaten(score, found[s], beam)
+            for s, score in zip(front.sentences, best_open, strict=True)
         ]
         if any(done):
             for position, sentence in enumerate(front.sentences):
@@ -72,6 +73,11 @@ def beam_search(
         if not front.sentences:
             break
     return [sorted(hypotheses, key=lambda f: (f.finished, f.score), reverse=True) for hypotheses in found]
+
+
+def _beaten(best_open: float, found: list[Found], beam: int) -> bool:
+    """Whether enough is completed, and the best of it is ahead of all that is still open."""
+    return len(found) >= beam and max(one.score for one in found) >= best_open
 
 
 class _Choice(NamedTuple):

@@ -41,6 +41,8 @@ class ModelTranslator:
         search = self._options(beam=beam, nbest=nbest)
         sources = [self.tokenizers.source.encode(line) for line in lines]
         answers: list[list[Hypothesis]] = [[Hypothesis(text="", score=0.0)] for _ in lines]
+        if on_progress:
+            on_progress(sum(not ids for ids in sources))
         for group in batches_by_length([len(ids) for ids in sources], search):
             found = self._search([sources[i] for i in group], search, alignment)
             for i, hypotheses in zip(group, found, strict=True):

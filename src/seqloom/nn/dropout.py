@@ -38,7 +38,7 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        self.threshold = round(p * _LEVELS)
+        self.threshold = min(round(p * _LEVELS), _LEVELS - 1)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.threshold == 0:

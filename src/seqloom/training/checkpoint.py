@@ -104,7 +104,7 @@ class Checkpoints:
 
     def _settle(self, state: TrainState) -> None:
         """Makes `best` and the list of kept checkpoints follow from the newest state."""
-        if state.best_step is not None and self.path(state.best_step).exists():
+        if state.best_step is not None and self.path(state.best_step).exists() and not self.has_average():
             point_to(self.folder / BEST, f"step-{state.best_step}")
         for step in self.steps()[: -self.keep]:
             if step != state.best_step:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import resource
 import sys
 import time
@@ -57,7 +58,7 @@ class RunLog:
 
     def record(self, kind: str, step: int, values: dict[str, Any]) -> None:
         """One line of metrics.jsonl, and of the console."""
-        entry = {"kind": kind, "step": step, **values}
+        entry = {"kind": kind, "step": step, **{name: _finite(value) for name, value in values.items()}}
         print(json.dumps(entry), file=self.file, flush=True)
         if self.board:
             for name, value in values.items():
@@ -130,6 +131,11 @@ def _short(values: dict[str, Any]) -> str:
         text = f"{value:,.0f}" if isinstance(value, float) and abs(value) >= 1000 else _number(value)
         shown.append(f"{name.replace('_', ' ')} {text}")
     return " · ".join(shown)
+
+
+def _finite(value: Any) -> Any:
+    """The value, or None where JSON has no number for it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _number(value: Any) -> str:

@@ -29,10 +29,15 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        want_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
         rows, vocabulary = hidden.shape[0], weight.shape[0]
-        wanted = any(ctx.needs_input_grad)
         grads = (torch.empty_like(hidden), torch.zeros_like(weight), torch.zeros_like(bias))
         total, nll_total = hidden.new_zeros(()), hidden.new_zeros(())
         mean_weight, mean_bias = weight.mean(0), bias.mean()
@@ -44,32 +49,35 @@ class _CrossEntropy(torch.autograd.Function):
             logits = torch.addmm(bias, h, weight.t())  # (n, V)
             p = logits.softmax(-1)
             column = y.unsqueeze(1)
-            nll = -p.gather(1, column).squeeze(1).clamp_min(torch.finfo(p.dtype).tiny).log()
-            log_sum = logits.gather(1, column).squeeze(1) + nll  # log Σ exp(logits)
+            # log Σ exp(logits) from the likeliest symbol, whose probability never underflows.
+            highest, where = p.max(-1, keepdim=True)
+            log_sum = (logits.gather(1, where) - highest.log()).squeeze(1)
+            nll = log_sum - logits.gather(1, column).squeeze(1)
             uniform = log_sum - (h @ mean_weight + mean_bias)  # mean over the vocabulary of -log p
             nll_total += (nll * real).sum()
             total += (((1 - smoothing) * nll + smoothing * uniform) * real).sum()
-            if wanted:
+            if want_gradient:
                 p.sub_(smoothing / vocabulary)
                 p.scatter_add_(1, column, p.new_full(column.shape, smoothing - 1))
                 p.mul_(real.unsqueeze(1))  # now p - q on real rows, 0 on padding
                 grads[0][part] = p @ weight
-                grads[1].addmm_(p.t().to(h.dtype), h)
+                grads[1].addmm_(p.t(), h)
                 grads[2].add_(p.sum(0))
         ctx.save_for_backward(*grads)
         ctx.mark_non_differentiable(nll_total)
         return total, nll_total
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
         hidden, weight, bias = ctx.saved_tensors
         scale = upstream[0]
-        return hidden * scale, weight * scale, bias * scale, None, None
+        return hidden * scale, weight * scale, bias * scale, None, None, None
 
 
 def cross_entropy(hidden: Tensor, output: nn.Linear, targets: Tensor, smoothing: float = 0.0) -> Loss:
     """The loss of hidden vectors (B, T, D) under the output layer; targets (B, T), PAD counts nothing."""
+    rows = hidden.flatten(0, 1).to(output.weight.dtype)
     total, nll = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
-        hidden.flatten(0, 1), output.weight, output.bias, targets.flatten(), smoothing
+        rows, output.weight, output.bias, targets.flatten(), smoothing, torch.is_grad_enabled()
     )
     return Loss(total, nll)
