@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,28 +54,22 @@ def translate(
             )
             for line, hypotheses in zip(chunk, answers, strict=True):
                 number += 1
-                for text in _lines(
-                    number, line, hypotheses, as_json=json_, ranked=nbest is not None and nbest > 1
-                ):
-                    write(text + "\n")
+                ranked = nbest is not None and nbest > 1
+                lines = [_json(number, line, hypotheses)] if json_ else _plain(number, hypotheses, ranked)
+                write("".join(f"{text}\n" for text in lines))
     if report.lines:
         print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
 
 
-def _lines(
-    number: int, source: str, hypotheses: list[Hypothesis], *, as_json: bool, ranked: bool
-) -> Iterator[str]:
-    if not as_json:
-        for hypothesis in hypotheses:
-            text = hypothesis.text.replace("\n", " ")
-            yield f"{number}\t{hypothesis.score:.4f}\t{text}" if ranked else text
-        return
-    from dataclasses import asdict
+def _plain(number: int, hypotheses: list[Hypothesis], ranked: bool) -> Iterator[str]:
+    for hypothesis in hypotheses:
+        text = hypothesis.text.replace("\n", " ")
+        yield f"{number}\t{hypothesis.score:.4f}\t{text}" if ranked else text
 
-    yield json.dumps(
-        {"line": number, "source": source, "hypotheses": [asdict(one) for one in hypotheses]},
-        ensure_ascii=False,
-    )
+
+def _json(number: int, source: str, hypotheses: list[Hypothesis]) -> str:
+    answers = [asdict(hypothesis) for hypothesis in hypotheses]
+    return json.dumps({"line": number, "source": source, "hypotheses": answers}, ensure_ascii=False)
 
 
 @contextmanager
