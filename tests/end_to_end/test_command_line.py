@@ -82,10 +82,12 @@ def test_a_table_is_translated_by_its_column(trained: Path, tmp_path: Path, comm
 
 def test_nbest_gives_n_lines_per_line_best_first(trained: Path, command: Command) -> None:
     done = command("translate", trained, "--beam", 4, "--nbest", 3, given=b"1 2 3\n4 5 6\n")
-    lines = done.out.splitlines()
-    assert len(lines) == 6
-    assert (lines[0], lines[3]) == ("1 2 3", "4 5 6")
-    assert len(set(lines[:3])) == 3
+    rows = [line.split("\t") for line in done.out.splitlines()]
+    assert [number for number, _, _ in rows] == ["1"] * 3 + ["2"] * 3
+    assert (rows[0][2], rows[3][2]) == ("1 2 3", "4 5 6")
+    for first, second, third in (rows[:3], rows[3:]):
+        assert float(first[1]) >= float(second[1]) >= float(third[1])
+        assert len({first[2], second[2], third[2]}) == 3
 
 
 def test_json_holds_scores_tokens_and_alignment(trained: Path, command: Command) -> None:

@@ -73,7 +73,7 @@ TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
     "no such column": ("{}/good.tsv --set data.source_column=from", ("has no column 'from'",)),
     "too long": (
         "{}/long.tsv --long error --set data.max_length=5",
-        ("long.tsv, line 21", "source is 9 tokens, the limit is 5"),
+        ("long.tsv, line 21", "source has 9 tokens, more than data.max_length=5"),
     ),
     "unknown long": ("{}/good.tsv --long chop", ("data.long", "'truncate'", "'chop'")),
     "unknown option": (

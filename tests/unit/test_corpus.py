@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,7 @@ def recorded(prepared: Prepared, folder: Path) -> Run:
     """A run directory with what `reopen` needs."""
     run = Run(folder)
     prepared.tokenizers.save(run.tokenizer_folder)
-    run.data_file.write_text(json.dumps(prepared.fingerprints))
+    run.data_file.write_text(prepared.record.model_dump_json())
     return run
 
 
@@ -92,7 +91,9 @@ def test_a_validation_file_is_used_as_it_is(table: Path, tmp_path: Path) -> None
 def test_a_tiny_corpus_is_validated_on_its_training_pairs(tmp_path: Path) -> None:
     path = tmp_path / "tiny.tsv"
     path.write_text("a\tb\nc\td\n")
-    prepared = prepare(train=str(path), valid_share=0)
+    said: list[str] = []
+    prepared = prepare(said, train=str(path), valid_share=0)
+    assert "validation measures the training pairs" in said[-1]
     assert len(prepared.train) == 2
     assert prepared.valid is prepared.train
     assert [example.source for example in prepared.valid_examples()] == ["a", "c"]
@@ -126,7 +127,7 @@ def test_reopening_gives_the_same_stores(table: Path, tmp_path: Path) -> None:
     first = prepare(train=str(table), valid_share=0.2)
     run = recorded(first, tmp_path / "run")
     corpus = Corpus(DataConfig(train=(str(table),), valid_share=0.2), TEXT)
-    again = corpus.reopen(run, say=print)
+    again = corpus.reopen(run)
     assert (again.train.folder, again.valid.folder) == (first.train.folder, first.valid.folder)
     assert again.tokenizers.fingerprint == first.tokenizers.fingerprint
 
@@ -138,7 +139,7 @@ def test_reopening_without_the_cache_writes_the_same_stores(table: Path, cache: 
     run = recorded(first, tmp_path / "run")
     before = {file.name: file.read_bytes() for file in first.train.folder.iterdir()}
     shutil.rmtree(cache)
-    again = Corpus(DataConfig(train=(str(table),), valid_share=0.2), TEXT).reopen(run, say=print)
+    again = Corpus(DataConfig(train=(str(table),), valid_share=0.2), TEXT).reopen(run)
     assert {file.name: file.read_bytes() for file in again.train.folder.iterdir()} == before
 
 
@@ -146,7 +147,7 @@ def test_data_that_changed_is_an_error_that_names_the_file(table: Path, tmp_path
     run = recorded(prepare(train=str(table)), tmp_path / "run")
     table.write_text(table.read_text().replace("t7\n", "t8\n"))
     with pytest.raises(SeqloomError, match=r"pairs\.tsv has changed since the run"):
-        Corpus(DataConfig(train=(str(table),)), TEXT).reopen(run, say=print)
+        Corpus(DataConfig(train=(str(table),)), TEXT).reopen(run)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_a_new_run_is_complete(table: Path, tmp_path: Path) -> None:
     )
     names = sorted(path.name for path in made.folder.iterdir())
     assert names == ["config.yaml", "data-report.json", "data.json", "tokenizer"]
-    assert json.loads(made.data_file.read_text()).keys() == {str(table)}
+    assert json.loads(made.data_file.read_text())["files"].keys() == {str(table)}
     assert [path.name for path in made.folder.parent.iterdir()] == ["run"]
 
 
@@ -90,7 +90,7 @@ def test_two_files_and_a_validation_table(table: Path, tmp_path: Path) -> None:
         settings=SETTINGS,
         quiet=True,
     )
-    assert len(json.loads((tmp_path / "run" / "data.json").read_text())) == 3
+    assert len(json.loads((tmp_path / "run" / "data.json").read_text())["files"]) == 3
 
 
 def test_metrics_by_decoding_choose_the_best(table: Path, tmp_path: Path) -> None:

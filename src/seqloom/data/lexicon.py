@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
-from seqloom.data.readers import lines
+from seqloom.data.lines import lines
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 

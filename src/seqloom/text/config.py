@@ -28,7 +28,7 @@ class TextConfig(Settings):
     collapse_spaces: bool = Field(True, description="runs of spaces as one; false keeps them, for code")
     byte_fallback: bool = Field(True, description="spell unseen characters in bytes: nothing is unknown")
     tags: tuple[str, ...] | None = Field(None, description="symbols kept whole, e.g. <2de>; None = found")
-    sample: int = Field(1_000_000, ge=1, description="lines that train a tokenizer at the most")
+    sample: int = Field(200_000, ge=1, description="lines that train a tokenizer at the most")
 
     @property
     def kinds(self) -> tuple[Kind, Kind]:

@@ -6,18 +6,23 @@ import contextlib
 import json
 from pathlib import Path
 
-from seqloom.cli.translate import _lines, _output
+from seqloom.cli.translate import _json, _output, _plain
 from seqloom.types import Hypothesis
 
 
 def test_one_line_per_hypothesis_whatever_it_contains() -> None:
     hypotheses = [Hypothesis("a\nb", -1.0), Hypothesis("", -2.0), Hypothesis("c\u2028d", -3.0)]
-    lines = list(_lines(1, "x", hypotheses, as_json=False))
+    lines = list(_plain(1, hypotheses, ranked=False))
     assert lines == ["a b", "", "c\u2028d"]  # only a line feed ends a line
 
 
+def test_several_answers_have_the_line_and_the_score_before_them() -> None:
+    lines = list(_plain(7, [Hypothesis("a", -1.0), Hypothesis("", -2.5)], ranked=True))
+    assert lines == ["7\t-1.0000\ta", "7\t-2.5000\t"]
+
+
 def test_json_is_one_line_per_input_line() -> None:
-    [line] = _lines(7, "ä", [Hypothesis("a\nb", -1.0), Hypothesis("c", -2.0)], as_json=True)
+    line = _json(7, "ä", [Hypothesis("a\nb", -1.0), Hypothesis("c", -2.0)])
     assert "\n" not in line
     assert "ä" in line
     value = json.loads(line)

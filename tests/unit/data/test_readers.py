@@ -14,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from seqloom.data import lines as line_module
 from seqloom.data import readers
 from seqloom.data.config import DataConfig
+from seqloom.data.lines import lines
 from seqloom.data.readers import read_corpus, read_parallel, read_source, references
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
@@ -133,11 +135,11 @@ def test_output_lines_equal_input_lines_when_translating(write: Write, content: 
 
 def test_only_a_line_feed_ends_a_line(write: Write) -> None:
     path = write("a.txt", "a\x85b\u2028c\x0bd\x0ce\rf\r\ng\r\r\n\nh")
-    assert list(readers.lines(path)) == ["a\x85b\u2028c\x0bd\x0ce\rf", "g\r", "", "h"]
+    assert list(lines(path)) == ["a\x85b\u2028c\x0bd\x0ce\rf", "g\r", "", "h"]
 
 
 def test_only_one_byte_order_mark_at_the_start_is_dropped(write: Write) -> None:
-    assert list(readers.lines(write("a.txt", "\ufeff\ufeffa\n\ufeffb"))) == ["\ufeffa", "\ufeffb"]
+    assert list(lines(write("a.txt", "\ufeff\ufeffa\n\ufeffb"))) == ["\ufeffa", "\ufeffb"]
 
 
 def test_gzip_is_told_by_its_bytes_not_by_its_name(write: Write) -> None:
@@ -457,7 +459,7 @@ def test_reading_streams(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
             taken += 1
             yield f"{taken}\t{taken}\n"
 
-    monkeypatch.setattr(readers, "_raw_lines", endless)
+    monkeypatch.setattr(line_module, "raw_lines", endless)
     examples = readers.read("a.tsv", source_column="1", target_column="2", report=DataReport())
     assert [next(examples) for _ in range(3)][-1] == Example("3", "3", 3, "a.tsv")
     assert taken == 3
