@@ -10,7 +10,7 @@ from typing import Any
 from seqloom.config import compose
 from seqloom.data.lexicon import cmudict_examples, split_words
 from seqloom.data.tasks import generate
-from seqloom.errors import SeqloomError
+from seqloom.errors import unknown
 from seqloom.evaluate.metrics import Score, evaluate
 from seqloom.evaluate.references import group_by_source
 from seqloom.files import write_atomically
@@ -62,7 +62,12 @@ def _generated(task: str, count: int) -> Callable[[], tuple[list[Example], list[
 _COMMON: dict[str, Any] = {
     "model.name": "transformer",
     "model.size": "tiny",
+    "model.dropout": 0.0,
     "data.valid_max": 500,
+    "text.byte_fallback": False,
+    "train.batch_tokens": 1600,
+    "train.learning_rate": 3e-3,
+    "train.warmup": 200,
     "train.schedule": "cosine",
     "train.clip": 1.0,
     "train.checkpoint_every": 2000,
@@ -83,11 +88,7 @@ TASKS: dict[str, DemoTask] = {
             settings={
                 "text.tokenizer": "char",
                 "text.target_tokenizer": "word",
-                "text.byte_fallback": False,
                 "train.batch_tokens": 800,
-                "train.learning_rate": 3e-3,
-                "train.warmup": 200,
-                "model.dropout": 0.0,
             },
         ),
         DemoTask(
@@ -99,11 +100,6 @@ TASKS: dict[str, DemoTask] = {
             minutes=1.5,
             settings={
                 "text.tokenizer": "char",
-                "text.byte_fallback": False,
-                "train.batch_tokens": 1600,
-                "train.learning_rate": 3e-3,
-                "train.warmup": 200,
-                "model.dropout": 0.0,
             },
         ),
         DemoTask(
@@ -116,11 +112,6 @@ TASKS: dict[str, DemoTask] = {
             settings={
                 "text.tokenizer": "bpe",
                 "text.vocab_size": 300,
-                "text.byte_fallback": False,
-                "train.batch_tokens": 1600,
-                "train.learning_rate": 3e-3,
-                "train.warmup": 200,
-                "model.dropout": 0.0,
             },
         ),
     )
@@ -130,7 +121,7 @@ TASKS: dict[str, DemoTask] = {
 def demo_task(name: str) -> DemoTask:
     """The demo of that name."""
     if name not in TASKS:
-        raise SeqloomError(f"There is no demo called {name!r}.", f"the demos are {', '.join(TASKS)}")
+        raise unknown("demo", name, TASKS)
     return TASKS[name]
 
 

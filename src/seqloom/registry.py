@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import unknown
 from seqloom.settings import ModelSettings
 
 # Packages whose every module is imported when the registry is asked: adding an architecture is one file.
@@ -61,9 +60,5 @@ def architecture(name: str) -> Architecture:
     """The architecture of that name, or an error that lists the nearest ones."""
     known = architectures()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        raise SeqloomError(
-            f"There is no model called {name!r}.",
-            f"did you mean {near[0]!r}?" if near else f"the models are {', '.join(known)}",
-        )
+        raise unknown("model", name, known)
     return known[name]

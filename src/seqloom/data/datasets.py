@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import http.client
 import ssl
 import urllib.error
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, unknown
 from seqloom.files import fsync, sha256
 
 CHUNK = 1 << 16
@@ -70,11 +69,7 @@ DATASETS: dict[str, Dataset] = {MULTI30K.name: MULTI30K}
 def dataset(name: str) -> Dataset:
     """The data set of that name, or an error that lists the nearest ones."""
     if name not in DATASETS:
-        near = difflib.get_close_matches(name, DATASETS, n=1)
-        raise SeqloomError(
-            f"There is no data set called {name!r}.",
-            f"did you mean {near[0]!r}?" if near else f"the data sets are {', '.join(DATASETS)}",
-        )
+        raise unknown("data set", name, DATASETS)
     return DATASETS[name]
 
 

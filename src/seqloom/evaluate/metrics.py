@@ -6,7 +6,6 @@ interval and the paired test resample the sentences' statistics and never look a
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, unknown
 from seqloom.evaluate import sacre
 from seqloom.evaluate.edits import ErrorRate, ExactMatch
 from seqloom.evaluate.resample import Matrix, interval, resampled_totals
@@ -88,11 +87,7 @@ def parse_metrics(names: str) -> list[Metric]:
         raise SeqloomError("No metric was named.", f"name one or more of {', '.join(METRICS)}")
     for name in wanted:
         if name not in METRICS:
-            near = difflib.get_close_matches(name, METRICS, n=1)
-            guess = f"did you mean {near[0]!r}? " if near else ""
-            raise SeqloomError(
-                f"There is no metric called {name!r}.", f"{guess}The metrics are {', '.join(METRICS)}"
-            )
+            raise unknown("metric", name, METRICS)
     return [METRICS[name]() for name in dict.fromkeys(wanted)]
 
 

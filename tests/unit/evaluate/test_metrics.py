@@ -124,7 +124,6 @@ def test_an_unknown_metric_is_named_and_the_nearest_one_offered(wrong: str, hint
     with pytest.raises(SeqloomError, match=f"no metric called '{wrong}'") as caught:
         parse_metrics(f"exact,{wrong}")
     assert hint in caught.value.hint
-    assert all(name in caught.value.hint for name in METRICS)
 
 
 def test_no_metric_is_an_error() -> None:

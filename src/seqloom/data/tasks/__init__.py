@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
 from seqloom.data.tasks import dates, numbers, symbols
-from seqloom.errors import SeqloomError
+from seqloom.errors import unknown
 from seqloom.types import Example
 
 ATTEMPTS = 200  # draws before a task counts as exhausted and a source may come again
@@ -39,11 +38,7 @@ TASKS: dict[str, Task] = {
 def generate(task: str, count: int, seed: int) -> Iterator[Example]:
     """That many pairs of the task; sources differ from each other as long as the task has new ones."""
     if task not in TASKS:
-        near = difflib.get_close_matches(task, TASKS, n=1)
-        raise SeqloomError(
-            f"There is no task called {task!r}.",
-            f"did you mean {near[0]!r}?" if near else f"the tasks are {', '.join(TASKS)}",
-        )
+        raise unknown("task", task, TASKS)
     return _generate(TASKS[task], count, Random(seed))
 
 
