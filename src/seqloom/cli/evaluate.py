@@ -24,6 +24,7 @@ def evaluate(
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Write the translations to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the first metric by length: .png, .svg.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
 ) -> None:
     """Translate test data and measure the answers, with intervals and by sentence length."""
@@ -53,6 +54,10 @@ def evaluate(
         write_atomically(out, "".join(text + "\n" for text in texts))
     settings = {"run": str(run), "data": test.name, "beam": beam or config.search.beam}
     report = make_report(test.sources, texts, test.references, chosen, settings=settings)
+    if plot:
+        from seqloom.inspect.buckets import bucket_picture
+
+        bucket_picture({str(run): report.buckets}, plot, title=f"{run} on {report.count:,} lines")
     if json_:
         print(json.dumps(report.as_dict(), indent=2, ensure_ascii=False))
     else:
