@@ -19,7 +19,8 @@ from seqloom.pipeline import continue_run, create
 from seqloom.run import load
 from seqloom.types import Example, Hypothesis
 
-_SEED = 20_26
+_SEED = 2026
+Shown = tuple[str, str, list[str]]  # source, answer, references
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class DemoTask:
     metrics: str
     picture_of: str  # the source whose attention is drawn
     minutes: float
+    names: dict[str, str] = field(default_factory=dict)  # what this field calls a metric
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -43,7 +45,7 @@ class DemoResult:
     test_file: Path
     picture: Path
     scores: list[Score]
-    shown: list[tuple[str, str, list[str]]]  # source, answer, references
+    shown: list[Shown]
     finished: bool
 
 
@@ -85,6 +87,7 @@ TASKS: dict[str, DemoTask] = {
             metrics="per,error",
             picture_of="thoroughly",
             minutes=2.5,
+            names={"error": "WER"},  # of words: a pronunciation is right or wrong as a whole
             settings={
                 "text.tokenizer": "char",
                 "text.target_tokenizer": "word",
@@ -153,9 +156,14 @@ def run_demo(
         test_file=test_file,
         picture=_draw(drawn, run.folder / "attention.png"),
         scores=evaluate(answers, references, task.metrics),
-        shown=list(zip(sources, answers, references, strict=True))[: 12 * 7 : 7],
+        shown=_spread(list(zip(sources, answers, references, strict=True)), 12),
         finished=bool(state.finished),
     )
+
+
+def _spread(rows: list[Shown], count: int) -> list[Shown]:
+    """So many rows, evenly from all."""
+    return [rows[i * len(rows) // count] for i in range(count)]
 
 
 def _write(file: Path, examples: Iterable[Example]) -> None:

@@ -29,7 +29,10 @@ def demo(
         table.add_row(source, f"{mark} {answer}", "  or  ".join(references))
     console.print(table)
     for score in result.scores:
-        console.print(f"[bold]{score}[/bold]  on {score.count:,} held-out items", highlight=False)
+        name = chosen.names.get(score.name, score.label)
+        interval = f"[{score.low:.1f}, {score.high:.1f}]"
+        line = f"{name} {score.value:.1f} % {interval}  on {score.count:,} held-out items"
+        console.print(line, style="bold", markup=False, highlight=False)
     print(f"\nrun directory      {result.run}")
     print(f"attention picture  {result.picture}")
     print("\nTry next:")
