@@ -52,7 +52,7 @@ def compose(
 
 def from_tree(tree: Mapping[str, Any], where: str) -> Config:
     """The configuration of nested dicts; what is wrong with them is a sentence."""
-    sections: dict[str, Any] = {key: value or {} for key, value in tree.items()}
+    sections: dict[str, Any] = {key: {} if value is None else value for key, value in tree.items()}
     for key in sections:
         if key not in Config.model_fields:
             raise unknown_option(key, list(Config.model_fields), where)

@@ -15,7 +15,7 @@ from seqloom.data.split import held_out_share, is_held_out
 from seqloom.data.store import TokenStore, cache_key
 from seqloom.errors import SeqloomError
 from seqloom.files import read_json, sha256
-from seqloom.machine import cache_folder, processors
+from seqloom.machine import make_cache_folder, processors
 from seqloom.progress import counter
 from seqloom.run import Run
 from seqloom.settings import Settings
@@ -24,6 +24,7 @@ from seqloom.text.pair import TokenizerPair
 from seqloom.types import Example
 
 Say = Callable[[str], None]
+PARTS: tuple[Part, Part] = ("train", "valid")
 
 
 class DataRecord(Settings):
@@ -55,7 +56,6 @@ class Corpus:
         """Reads and checks everything, trains the tokenizers and writes the token stores."""
         files, report = self._checksums(), DataReport()
         record = DataRecord(files=files, held_out=self._count(report))
-        report.refuse_if_mostly_gone()
         tokenizers = TokenizerPair.train(
             self.text, lambda: ((e.source, e.target or "") for e in self._examples("train", record))
         )
@@ -65,6 +65,10 @@ class Corpus:
         report.refuse_if_mostly_gone()
         say(f"data: {report.summary()}")
         if prepared.valid is prepared.train:
+            if self.data.has("valid"):
+                raise SeqloomError(
+                    f"No validation pair is left: {report.summary()}.", "see data.max_length, or give others"
+                )
             say("data: too few pairs to hold any out, so validation measures the training pairs")
         return prepared
 
@@ -96,12 +100,17 @@ class Corpus:
 
     def _count(self, report: DataReport) -> float:
         """One pass that fills the report; the share of the training file to hold out."""
-        total = sum(1 for _ in clean(read_corpus(self.data, "train", report), report))
-        if not self.data.has("valid"):
-            return held_out_share(total, self.data.valid_share, self.data.valid_max)
-        for _ in clean(read_corpus(self.data, "valid", report), report):
-            pass
-        return 0.0
+        counts: dict[Part, int] = {}
+        for part in PARTS:
+            if self.data.has(part) or part == "train":
+                own = DataReport()
+                counts[part] = sum(1 for _ in clean(read_corpus(self.data, part, own), own))
+                own.refuse_if_mostly_gone()
+                report.total += own.total
+                report.lines += own.lines
+        if "valid" in counts:
+            return 0.0
+        return held_out_share(counts["train"], self.data.valid_share, self.data.valid_max)
 
     def _examples(self, part: Part, record: DataRecord) -> Iterator[Example]:
         """The clean pairs of a part; the report was filled by the first pass."""
@@ -114,7 +123,7 @@ class Corpus:
                 yield example
 
     def _stores(self, tokenizers: TokenizerPair, record: DataRecord, report: DataReport) -> Prepared:
-        train, valid = (self._store(part, tokenizers, record) for part in ("train", "valid"))
+        train, valid = (self._store(part, tokenizers, record) for part in PARTS)
         for store in (train, valid):
             report.lines += store.report.lines
         # A corpus of a few pairs may have nothing to hold out; then the training pairs are looked at.
@@ -132,10 +141,9 @@ class Corpus:
         """The token store of a part, from the cache if it was written before."""
         options = self.data.model_dump_json()
         key = cache_key(part, tokenizers.fingerprint, options, record.model_dump_json())
-        folder = cache_folder() / "stores" / key
+        folder = make_cache_folder("stores") / key
         if TokenStore.is_complete(folder):
             return TokenStore.open(folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
         with counter(f"tokenised ({part})") as advance:
             return TokenStore.write(
                 folder,
@@ -150,8 +158,7 @@ class Corpus:
 
 def keep_standard_input() -> str:
     """A file in the cache with the content of standard input: training reads its data more than once."""
-    folder = cache_folder() / "stdin"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_cache_folder("stdin")
     content = sys.stdin.buffer.read()
     path = folder / f"{hashlib.sha256(content).hexdigest()}.tsv"
     partial = path.with_suffix(".part")

@@ -45,6 +45,14 @@ def read_json(path: Path) -> Any:
         raise SeqloomError(f"The file {path} is missing or damaged: {error}.") from error
 
 
+def check_can_write(path: Path) -> None:
+    """Raises before any work is done if the file could not be written in the end."""
+    if path.is_dir():
+        raise SeqloomError(f"{path} is a folder, not a file to write to.", "name a file")
+    if not os.access(path.parent, os.W_OK):
+        raise SeqloomError(f"{path} cannot be written: there is no folder {path.parent} to write to.")
+
+
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """A temporary folder to fill; when the block ends well, it appears under its name, complete."""

@@ -7,6 +7,8 @@ import os
 import sys
 from pathlib import Path
 
+from seqloom.errors import SeqloomError
+
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 
 
@@ -34,3 +36,16 @@ def cache_folder() -> Path:
         return Path(own)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "seqloom"
+
+
+def make_cache_folder(name: str) -> Path:
+    """A folder of that name in the cache folder."""
+    folder = cache_folder() / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SeqloomError(
+            f"The cache folder {folder} cannot be made: {error.strerror}.",
+            "set SEQLOOM_CACHE to a folder that can be written",
+        ) from error
+    return folder

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -68,16 +69,42 @@ def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
             f"{out} already exists and is not empty.",
             f"choose another --out, or go on training with: seqloom resume {out}",
         )
+    if run.folder.name in ("", ".."):
+        raise SeqloomError(f"{out} is no name for a new run directory.", "e.g. --out runs/first")
+    _check(config)
     prepared = Corpus(config.data, config.text).prepare(say=_sayer(quiet))
     build_model(config, prepared.tokenizers)  # what cannot be built is told before anything is written
-    run.folder.parent.mkdir(parents=True, exist_ok=True)
-    with new_folder(run.folder) as folder:
-        draft = Run(folder)
-        write_atomically(draft.config_file, config.to_yaml())
-        prepared.tokenizers.save(draft.tokenizer_folder)
-        prepared.report.save(folder / "data-report.json")
-        write_json(draft.data_file, prepared.record.model_dump())
+    try:
+        run.folder.parent.mkdir(parents=True, exist_ok=True)
+        with new_folder(run.folder) as folder:
+            draft = Run(folder)
+            write_atomically(draft.config_file, config.to_yaml())
+            prepared.tokenizers.save(draft.tokenizer_folder)
+            prepared.report.save(folder / "data-report.json")
+            write_json(draft.data_file, prepared.record.model_dump())
+    except OSError as error:
+        raise SeqloomError(
+            f"The run directory {out} cannot be written: {error.strerror}.", "choose another --out"
+        ) from error
     return run
+
+
+def _check(config: Config) -> torch.device:
+    """The device to train on; raises if this machine or installation cannot run the configuration."""
+    if config.train.metrics:
+        parse_metrics(",".join(config.train.metrics))
+    device = choose_device(config.train.device)
+    if device.type == "cpu" and config.train.precision != "float32":
+        raise SeqloomError(
+            f"train.precision={config.train.precision} needs an accelerator, and this run is on the CPU.",
+            "set train.precision=float32",
+        )
+    if config.train.tensorboard and find_spec("tensorboard") is None:
+        raise SeqloomError(
+            "train.tensorboard=true needs the package tensorboard, which is not installed.",
+            "pip install tensorboard, or leave the option out",
+        )
+    return device
 
 
 def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
@@ -86,12 +113,7 @@ def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
     keep_freed_memory()
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
-    device = choose_device(config.train.device)
-    if device.type == "cpu" and config.train.precision != "float32":
-        raise SeqloomError(
-            f"train.precision={config.train.precision} needs an accelerator, and this run is on the CPU.",
-            "set train.precision=float32",
-        )
+    device = _check(config)
     prepared = Corpus(config.data, config.text).reopen(run)
     model = build_model(config, prepared.tokenizers).to(device)
     checkpoints = run.checkpoints(config.train.keep)

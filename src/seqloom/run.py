@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
 from seqloom.text.pair import TokenizerPair
-from seqloom.training.checkpoint import AVERAGE, BEST, MODEL, Checkpoints, load_weights
+from seqloom.training.checkpoint import AVERAGE, BEST, MODEL, Checkpoints, check_sums, load_weights
+from seqloom.training.log import read_metrics
 from seqloom.types import Vocabularies
 
 
@@ -81,17 +81,20 @@ class Run:
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""
-        file = self.folder / "metrics.jsonl"
-        if not file.exists():
-            return []
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return read_metrics(self.folder / "metrics.jsonl")
 
 
 def build_model(config: Config, tokenizers: TokenizerPair) -> nn.Module:
     """The model of a configuration, with fresh weights drawn from the run's seed."""
     vocabularies = Vocabularies(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
     torch.manual_seed(config.train.seed)
-    model: nn.Module = architecture(config.model.name).build(config.model, vocabularies)
+    try:
+        model: nn.Module = architecture(config.model.name).build(config.model, vocabularies)
+    except (RuntimeError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "out of memory"
+        raise SeqloomError(
+            f"The model {config.model.name} cannot be built: {reason}.", "make it smaller (model.*)"
+        ) from error
     return model
 
 
@@ -102,6 +105,8 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
+        if device.type == "meta":
+            raise RuntimeError("it holds no values")
     except (RuntimeError, AssertionError) as error:
         raise SeqloomError(f"The device {name!r} cannot be used here.", "try device cpu or auto") from error
     return device
@@ -112,6 +117,7 @@ def load(folder: str | Path, *, checkpoint: str | None = None, device: str = "au
     run = Run.open(folder)
     config, tokenizers = run.config(), run.tokenizers()
     weights = run.weights(checkpoint)
+    check_sums(weights.parent, [weights.name])
     model = build_model(config, tokenizers)
     load_weights(model, weights)
     target = choose_device(device)

@@ -14,7 +14,7 @@ from seqloom.errors import SeqloomError
 class Settings(BaseModel):
     """A part's options. The field is the only place where a default is written."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
     @classmethod
     def checked(cls, values: Mapping[str, Any], section: str, where: str = "the options") -> Self:

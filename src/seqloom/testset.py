@@ -61,6 +61,8 @@ def read_testset(
             f"{first.file}, line {first.line} cannot be evaluated: {first.reason}.",
             "mend or remove the line; a score that leaves lines out is not comparable",
         )
+    if not examples:
+        raise SeqloomError(f"{name} has no lines to evaluate on.")
     pairs = [(example.source, references(example, columns)) for example in examples]
     if group_by_source:
         flat = [(text, reference) for text, answers in pairs for reference in answers]

@@ -38,6 +38,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "empty.tsv": b"",
         "blank.tsv": b"\t\n",
         "long.tsv": good.encode() + b"1 2 3 4 5 6 7 8 9\t1\n",
+        "one-long.tsv": b"1 2 3 4 5 6 7 8 9\t1\n",
         "pairs.docx": good.encode(),
         "cut.tsv.gz": gzip.compress(good.encode() * 50)[:60],
         "wrong.parquet": good.encode(),
@@ -106,6 +107,22 @@ TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
         "{}/good.tsv --set text.joint=true --set text.target_tokenizer=char",
         ("joint: true needs the same tokenizer", "word for the source and char"),
     ),
+    "metric": ("{}/good.tsv --set train.metrics=blue", ("no metric called 'blue'",)),
+    "device": ("{}/good.tsv --set train.device=abacus", ("'abacus' cannot be used here",)),
+    "device without values": ("{}/good.tsv --set train.device=meta", ("'meta' cannot be used here",)),
+    "precision": ("{}/good.tsv --set train.precision=bfloat16", ("bfloat16 needs an accelerator",)),
+    "betas": ("{}/good.tsv --set train.betas=[2,3]", ("train.betas", "less than 1")),
+    "seed": ("{}/good.tsv --set train.seed=18446744073709551616", ("train.seed",)),
+    "infinite": ("{}/good.tsv --set train.learning_rate=.inf", ("train.learning_rate", "finite")),
+    "section": ("{}/good.tsv --set model=false", ("must be a section of options",)),
+    "too large": ("{}/good.tsv --set model.ffn=10000000000000", ("cannot be built", "make it smaller")),
+    "empty validation": ("{0}/good.tsv --valid {0}/empty.tsv", ("no lines",)),
+    "malformed validation": ("{0}/good.tsv --valid {0}/no-tabs.tsv", ("2 of 3 lines", "no-tabs.tsv")),
+    "long validation": (
+        "{0}/good.tsv --valid {0}/one-long.tsv --set data.max_length=5",
+        ("No validation pair is left", "data.max_length=5"),
+    ),
+    "standard input twice": ("- -", ("can be read only once",)),
     "tie": ("{}/good.tsv --set text.joint=false --set model.tie=all", ("model.tie=all needs one tokenizer",)),
 }
 
@@ -129,6 +146,38 @@ def test_out_that_is_in_use_stays_as_it_was(files: Path, tmp_path: Path, command
         done = command("train", files / "good.tsv", "--out", out)
         assert_sentence(done, f"{out} already exists", f"seqloom resume {out}")
     assert [path.read_text() for path in (folder / "mine", file)] == ["mine", "mine"]
+
+
+@pytest.mark.parametrize("out", ["good.tsv/x", ".", ".."])
+def test_out_that_cannot_be_made(
+    out: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, options: Command
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "good.tsv").write_bytes((files / "good.tsv").read_bytes())
+    place = tmp_path / "empty" if out == "." else tmp_path
+    monkeypatch.chdir(place)
+    before = sorted(tmp_path.rglob("*"))
+    done = command("train", tmp_path / "good.tsv", "--out", out, *options(SHORT))
+    assert_sentence(done, "run directory" if out != ".." else "already exists")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_cache_that_cannot_be_made(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, options: Command
+) -> None:
+    monkeypatch.setenv("SEQLOOM_CACHE", str(files / "good.tsv"))
+    done = command("train", files / "good.tsv", "--out", tmp_path / "run", *options(SHORT))
+    assert_sentence(done, "cache folder", "SEQLOOM_CACHE")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("action", ["translate", "evaluate"])
+def test_answers_that_cannot_be_written(
+    action: str, files: Path, tmp_path: Path, trained: Path, command: Command
+) -> None:
+    given = [action, trained, files / "good.tsv", "--out"]
+    assert_sentence(command(*given, tmp_path / "nowhere" / "a.txt"), "cannot be written", "nowhere")
+    assert_sentence(command(*given, tmp_path), "is a folder, not a file to write to")
 
 
 def test_out_must_be_given(files: Path, command: Command) -> None:
@@ -178,7 +227,7 @@ def test_damaged_weights(broken: Path, command: Command) -> None:
     weights = broken / "checkpoints" / "step-400" / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[: len(whole) // 2])
-    assert_sentence(command("translate", broken), "checkpoints/best/model.safetensors cannot be read")
+    assert_sentence(command("translate", broken), "checkpoints/best/model.safetensors is damaged")
     assert_sentence(command("resume", broken), "step-400/model.safetensors is damaged", "remove")
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     assert_sentence(command("resume", broken), "its checksum is not the recorded one")
@@ -186,7 +235,7 @@ def test_damaged_weights(broken: Path, command: Command) -> None:
 
 def test_damaged_state(broken: Path, command: Command) -> None:
     (broken / "checkpoints" / "step-400" / "state.json").write_text("{")
-    assert_sentence(command("resume", broken), "state.json cannot be read", "go on from the checkpoint before")
+    assert_sentence(command("resume", broken), "state.json cannot be read", "go on from the one before")
 
 
 def test_record_of_the_data_is_gone_or_damaged(broken: Path, command: Command) -> None:
@@ -250,6 +299,7 @@ ASK: dict[str, tuple[str, tuple[str, ...]]] = {
         "evaluate RUN --source {}/three.txt --target {}/five.txt",
         ("three.txt has 3", "five.txt has 5"),
     ),
+    "empty test": ("evaluate RUN {}/empty.tsv", ("no lines to evaluate on",)),
     "no such demo": ("demo --task poetry", ("no demo called 'poetry'", "pronunciation, dates, numbers")),
     "no such task": ("data make revers", ("no task called 'revers'", "did you mean 'reverse'?")),
 }
@@ -263,10 +313,6 @@ def test_asking(case: str, files: Path, tmp_path: Path, trained: Path, command: 
         arguments += ["--out", str(tmp_path / "out")]
     assert_sentence(command(*arguments), *fragments)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_to_evaluate(files: Path, trained: Path, command: Command) -> None:
-    assert_sentence(command("evaluate", trained, files / "empty.tsv"), "nothing to evaluate")
 
 
 def test_a_process_ends_with_two_and_prints_no_traceback(tmp_path: Path, process: Command) -> None:

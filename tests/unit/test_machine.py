@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.machine import cache_folder, keep_freed_memory, processors
+from seqloom.errors import SeqloomError
+from seqloom.machine import cache_folder, keep_freed_memory, make_cache_folder, processors
 
 
 def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -28,3 +29,10 @@ def test_there_is_at_least_one_processor() -> None:
 def test_memory_tuning_works_everywhere(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     keep_freed_memory()
+
+
+def test_a_cache_folder_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "file"))
+    with pytest.raises(SeqloomError, match=r"cache folder .*file"):
+        make_cache_folder("stores")

@@ -146,3 +146,8 @@ def test_metrics_are_the_lines_of_the_file(run: Run, tmp_path: Path) -> None:
     kinds = [(line["kind"], line["step"]) for line in run.metrics()]
     assert kinds == [("train", 2), ("valid", 2), ("train", 4), ("valid", 4)]
     assert Run(tmp_path).metrics() == []
+
+
+def test_metrics_cut_by_a_crash_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"kind": "train", "step": 1}\n\xff\n[1]\n{"kind": "train", "st')
+    assert Run(tmp_path).metrics() == [{"kind": "train", "step": 1}]

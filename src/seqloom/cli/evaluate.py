@@ -30,12 +30,15 @@ def evaluate(
     """Translate test data and measure the answers, with intervals and by sentence length."""
     from seqloom.evaluate.metrics import parse_metrics
     from seqloom.evaluate.report import as_tables, make_report
-    from seqloom.files import write_atomically
+    from seqloom.files import check_can_write, write_atomically
     from seqloom.progress import counter
     from seqloom.run import Run, load
     from seqloom.testset import read_testset
 
     chosen = parse_metrics(metrics)
+    for path in (out, plot):
+        if path:
+            check_can_write(path)
     config = Run.open(run).config()
     test = read_testset(
         config.data,
@@ -50,10 +53,10 @@ def evaluate(
     with counter("translated", total=len(test.sources)) as advance:
         answers = translator.translate(test.sources, beam=beam, on_progress=advance)
     texts = [hypotheses[0].text for hypotheses in answers]
-    if out:
-        write_atomically(out, "".join(text + "\n" for text in texts))
     settings = {"run": str(run), "data": test.name, "beam": beam or config.search.beam}
     report = make_report(test.sources, texts, test.references, chosen, settings=settings)
+    if out:
+        write_atomically(out, "".join(text.replace("\n", " ") + "\n" for text in texts))
     if plot:
         from seqloom.inspect.buckets import bucket_picture
 

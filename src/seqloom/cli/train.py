@@ -33,8 +33,11 @@ def train(
     """
     from seqloom.config import compose
     from seqloom.corpus import keep_standard_input
+    from seqloom.errors import SeqloomError
     from seqloom.pipeline import continue_run, create
 
+    if (pairs or []).count("-") > 1:
+        raise SeqloomError("Standard input (-) can be read only once.", "name it once")
     tables = [keep_standard_input() if table == "-" else table for table in pairs or []]
     values = {
         "data.train": tables or None,

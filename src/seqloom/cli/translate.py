@@ -39,9 +39,12 @@ def translate(
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import read_source
     from seqloom.data.report import DataReport
+    from seqloom.files import check_can_write
     from seqloom.progress import counter
     from seqloom.run import load
 
+    if out:
+        check_can_write(out)
     translator = load(run, checkpoint=checkpoint, device=device)
     report = DataReport()
     options = DataConfig.checked({"format": format, "source_column": column}, "data")

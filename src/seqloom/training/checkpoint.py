@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -38,6 +40,7 @@ class TrainState:
     best_step: int | None = None
     worse: int = 0  # validations since then
     finished: str = ""  # why the run ended, once it has
+    interim: bool = False  # saved off schedule because the run was stopped; forgotten at the next save
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -77,6 +80,34 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
         ) from error
 
 
+def check_sums(folder: Path, names: Iterable[str]) -> None:
+    """Raises if one of a checkpoint's files is not the one whose checksum was recorded."""
+    sums = _read_json(folder / STATE).get("sha256", {})
+    for name in names:
+        if not (folder / name).exists() or sha256(folder / name) != sums.get(name):
+            raise SeqloomError(
+                f"The checkpoint file {folder / name} is damaged: its checksum is not the recorded one.",
+                f"use another checkpoint, or remove {folder} to go on from the one before it",
+            )
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(values, dict):
+            raise ValueError("it is no object")
+    except (OSError, ValueError) as error:
+        raise _unreadable(file, error) from error
+    return values
+
+
+def _unreadable(file: Path, reason: object) -> SeqloomError:
+    return SeqloomError(
+        f"The checkpoint state {file} cannot be read: {reason}.",
+        f"use another checkpoint, or remove {file.parent} to go on from the one before it",
+    )
+
+
 class Checkpoints:
     """The folder checkpoints/ of a run: step-N, best → step-N, and the last n kept."""
 
@@ -106,6 +137,9 @@ class Checkpoints:
         """Makes `best` and the list of kept checkpoints follow from the newest state."""
         if state.best_step is not None and self.path(state.best_step).exists() and not self.has_average():
             point_to(self.folder / BEST, f"step-{state.best_step}")
+        for step in self.steps()[:-1]:
+            if _read_json(self.path(step) / STATE).get("interim"):
+                shutil.rmtree(self.path(step))
         for step in self.steps()[: -self.keep]:
             if step != state.best_step:
                 shutil.rmtree(self.path(step))
@@ -122,21 +156,15 @@ class Checkpoints:
         return read_tensors(folder / TRAINING), state
 
     def _read_state(self, folder: Path) -> TrainState:
+        values = _read_json(folder / STATE)
+        sums = values.pop("sha256", None)
         try:
-            values = json.loads((folder / STATE).read_text(encoding="utf-8"))
-            sums = values.pop("sha256")
             state = TrainState(**values)
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise SeqloomError(
-                f"The checkpoint state {folder / STATE} cannot be read: {error}.",
-                f"remove {folder} to go on from the checkpoint before it",
-            ) from error
-        for name, expected in sums.items():
-            if not (folder / name).exists() or sha256(folder / name) != expected:
-                raise SeqloomError(
-                    f"The checkpoint file {folder / name} is damaged: its checksum is not the recorded one.",
-                    f"remove {folder} to go on from the checkpoint before it",
-                )
+        except TypeError as error:
+            raise _unreadable(folder / STATE, error) from error
+        if not isinstance(sums, dict) or "step" not in values:
+            raise _unreadable(folder / STATE, "it is incomplete")
+        check_sums(folder, (MODEL, TRAINING))
         return state
 
     def average(self, model: nn.Module, count: int) -> None:
@@ -155,7 +183,7 @@ class Checkpoints:
         """Adds the averaged weights beside the checkpoints, and points `best` to them if they are."""
         with new_folder(self.folder / AVERAGE) as folder:
             save_file(weights_of(model), folder / MODEL)
-            write_json(folder / STATE, {"average_of": steps})
+            write_json(folder / STATE, {"average_of": steps, "sha256": {MODEL: sha256(folder / MODEL)}})
         if best:
             point_to(self.folder / BEST, AVERAGE)
 

@@ -17,10 +17,13 @@ def _names(value: object) -> object:
     return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 
+Beta = Annotated[float, Field(ge=0, lt=1)]
+
+
 class TrainConfig(Settings):
     """How long, what an update sees, how it moves, which weights are kept, and what is measured."""
 
-    seed: int = Field(1, ge=0, description="of the weights, the order of the data and dropout")
+    seed: int = Field(1, ge=0, lt=2**63, description="of the weights, the order of the data and dropout")
     max_steps: int | None = Field(None, ge=1, description="updates; the first limit reached ends the run")
     max_minutes: float | None = Field(None, gt=0, description="minutes, validation included")
     max_epochs: int | None = Field(
@@ -34,7 +37,7 @@ class TrainConfig(Settings):
     )
     warmup: int = Field(400, ge=0, description="updates over which the rate rises")
     weight_decay: float = Field(0.0, ge=0, description="of matrices, not of biases and norms")
-    betas: tuple[float, float] = Field((0.9, 0.98), description="Adam's averages of gradient and square")
+    betas: tuple[Beta, Beta] = Field((0.9, 0.98), description="Adam's averages of gradient and square")
     clip: float = Field(1.0, ge=0, description="the largest global norm of the gradient; 0 = no limit")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="probability spread over the vocabulary")
     ema: float = Field(0.0, ge=0, lt=1, description="decay of a moving average of the weights, served if > 0")

@@ -85,14 +85,22 @@ def _keep_until(file: Path, step: int) -> None:
     """Drops the metrics of steps that a resumed run will take again, and a last line cut by a crash."""
     if not file.exists():
         return
-    kept = []
-    for line in file.read_text(encoding="utf-8").splitlines():
+    kept = [entry for entry in read_metrics(file) if entry["step"] <= step]
+    write_atomically(file, "".join(json.dumps(entry) + "\n" for entry in kept))
+
+
+def read_metrics(file: Path) -> list[dict[str, Any]]:
+    """The entries of metrics.jsonl; a line that a crash cut short is passed over."""
+    entries = []
+    text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+    for line in text.splitlines():
         try:
-            if json.loads(line)["step"] <= step:
-                kept.append(line + "\n")
-        except (ValueError, KeyError):
+            entry = json.loads(line)
+        except ValueError:
             continue
-    write_atomically(file, "".join(kept))
+        if isinstance(entry, dict) and isinstance(entry.get("step"), int) and "kind" in entry:
+            entries.append(entry)
+    return entries
 
 
 def _rich_bar() -> tuple[Any, Any]:
@@ -110,15 +118,8 @@ def _rich_bar() -> tuple[Any, Any]:
 
 
 def _tensorboard(folder: Path) -> Any:
-    from seqloom.errors import SeqloomError
+    from torch.utils.tensorboard import SummaryWriter
 
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise SeqloomError(
-            "train.tensorboard=true needs the package tensorboard, which is not installed.",
-            "pip install tensorboard, or leave the option out",
-        ) from error
     return SummaryWriter(str(folder / "tensorboard"))
 
 

@@ -87,10 +87,14 @@ class Trainer:
             if state.step % config.log_every == 0:
                 self._report(window)
             state.finished, stopping = self._reason_to_end(progress), self.stop()
+            if state.finished and window.count:
+                self._report(window)
             if state.finished or state.step % (config.validate_every or config.checkpoint_every) == 0:
                 self._validate()
-            elif stopping or state.step % config.checkpoint_every == 0:
+            elif state.step % config.checkpoint_every == 0:
                 self._save()
+            elif stopping:
+                self._save(interim=True)
             if stopping:
                 break
         if state.finished and not self.checkpoints.has_average():
@@ -145,7 +149,8 @@ class Trainer:
         values = window.close(self.state)
         self.log.record("train", self.state.step, values)
         self.state.skipped += window.skipped
-        if window.skipped_in_a_row >= self.config.max_nonfinite:
+        enough = self.state.step if self.state.finished else self.config.max_nonfinite
+        if window.skipped_in_a_row >= min(enough, self.config.max_nonfinite):
             raise SeqloomError(
                 f"Training stopped at step {self.state.step}: the last {window.skipped_in_a_row} gradients "
                 "were not finite (NaN or infinity).",
@@ -174,8 +179,9 @@ class Trainer:
         self.log.record("valid", state.step, {**result.metrics, "best": improved, "seconds": state.seconds})
         self._save()
 
-    def _save(self) -> None:
+    def _save(self, *, interim: bool = False) -> None:
         """A checkpoint whose model.safetensors is what is served; raw weights go beside the moments."""
+        self.state.interim = interim
         training = {**self.updater.state(), **random_state()}
         if self.average:
             training |= {f"raw.{name}": weight.detach() for name, weight in self.average.live.items()}

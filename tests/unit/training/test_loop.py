@@ -238,3 +238,36 @@ def test_the_report_measures_what_was_seen(make_trainer: Make) -> None:
     assert values["padding"] == pytest.approx(1 - real / padded)
     assert 0 < values["loss"] < 5
     assert values["learning_rate"] == pytest.approx(1e-3 * (2 / 5) ** 0.5)
+
+
+def test_a_stop_off_schedule_leaves_no_trace_in_the_average(make_trainer: Make) -> None:
+    options = {"max_steps": 16, "checkpoint_every": 4, "keep": 3, "average": 3}
+    undisturbed = make_trainer("undisturbed", **options)
+    undisturbed.run()
+    stopped = make_trainer("stopped", **options)
+    stopped.stop = lambda: stopped.state.step >= 14
+    stopped.run()
+    assert stopped.checkpoints.steps()[-1] == 14
+    resumed = make_trainer("stopped", **options)
+    resumed.run()
+    assert resumed.checkpoints.steps() == undisturbed.checkpoints.steps()
+    averages = [t.checkpoints.folder / "average" / "model.safetensors" for t in (undisturbed, resumed)]
+    assert averages[0].read_bytes() == averages[1].read_bytes()
+
+
+def test_a_run_killed_before_its_average_makes_it_when_resumed(make_trainer: Make) -> None:
+    options = {"max_steps": 12, "keep": 3, "average": 3}
+    trainer = make_trainer(**options)
+    trainer._average_checkpoints = lambda: None  # type: ignore[method-assign]
+    trainer.run()
+    assert not trainer.checkpoints.has_average()
+    make_trainer(**options).run()
+    assert trainer.checkpoints.has_average()
+
+
+def test_a_short_run_of_nothing_but_nonfinite_gradients_is_no_success(make_trainer: Make) -> None:
+    trainer = make_trainer(max_steps=2, log_every=50)
+    with torch.no_grad():
+        trainer.model.source.weight.fill_(float("nan"))
+    with pytest.raises(SeqloomError, match="not finite"):
+        trainer.run()
