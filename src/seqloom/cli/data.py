@@ -51,7 +51,7 @@ def check(
         from seqloom.inspect.lengths import length_picture
 
         first = result.corpora[0]
-        words = {name: lengths.histogram for name, lengths in first.lengths.items() if "words" in name}
+        words = {name.replace("_", " "): n.histogram for name, n in first.lengths.items() if "words" in name}
         length_picture(words, plot, title=f"{first.pairs:,} pairs of {first.name}")
     if as_json:
         _print_json(result.as_dict())
