@@ -91,6 +91,8 @@ TASKS: dict[str, DemoTask] = {
             settings={
                 "text.tokenizer": "char",
                 "text.target_tokenizer": "word",
+                "search.max_length_factor": 1.5,  # a word has hardly more phonemes than letters
+                "search.max_length_extra": 8,
                 "train.batch_tokens": 800,
             },
         ),
