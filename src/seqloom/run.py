@@ -15,7 +15,7 @@ from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import AVERAGE, BEST, MODEL, Checkpoints, check_sums, load_weights
-from seqloom.training.log import read_metrics
+from seqloom.training.log import clipping, read_metrics
 from seqloom.types import Vocabularies
 
 
@@ -151,4 +151,6 @@ def describe(run: Run) -> dict[str, Any]:
             for key, value in best[-1].items()
             if isinstance(value, float) and key not in ("seconds",)
         }
+    if clipped := clipping(lines):
+        facts["clipped"] = clipped
     return facts

@@ -57,15 +57,17 @@ def test_an_update_is_adamw_on_the_clipped_mean_gradient(decay: float, clip: flo
     )
     for step in range(1, 9):
         batch, rate = _batch(3 + step, seed=step, scale=1.0 + step), 0.01 / step
-        norm, skipped = updater.update(_accumulate(ours, [batch]), rate)
+        update = updater.update(_accumulate(ours, [batch]), rate)
         (_sum_of_losses(theirs, batch) / len(batch[0])).backward()  # type: ignore[no-untyped-call]
         expected = nn.utils.clip_grad_norm_(theirs.parameters(), clip or torch.inf)
         for group in adam.param_groups:
             group["lr"] = rate
         adam.step()
         adam.zero_grad()
-        assert skipped.item() == 0
-        assert_close(norm, expected, rtol=1e-5, atol=1e-6)
+        assert update.skipped.item() == 0
+        assert_close(update.norm, expected, rtol=1e-5, atol=1e-6)
+        excess = max(expected.item() / clip, 1.0) if clip else 1.0
+        assert update.excess.item() == pytest.approx(excess, rel=1e-5)
         assert_close(_weights(ours), _weights(theirs), rtol=0, atol=1e-6)
 
 
@@ -93,15 +95,14 @@ def test_a_gradient_that_is_not_finite_changes_nothing_and_is_reported(poison: f
     first = next(iter(model.parameters()))
     assert first.grad is not None
     first.grad[0, 0] = poison
-    norm, skipped = updater.update(count, 0.01)
-    assert skipped.item() == 1
-    assert not norm.isfinite()
+    update = updater.update(count, 0.01)
+    assert update.skipped.item() == 1
+    assert not update.norm.isfinite()
     assert all(torch.equal(a, b) for a, b in zip(_weights(model), weights, strict=True))
     assert updater.state().keys() == state.keys()
     assert all(torch.equal(tensor, state[name]) for name, tensor in updater.state().items())
     # Nothing of it is left for the next update either.
-    _, skipped = updater.update(_accumulate(model, [_batch(5, seed=3)]), 0.01)
-    assert skipped.item() == 0
+    assert updater.update(_accumulate(model, [_batch(5, seed=3)]), 0.01).skipped.item() == 0
     assert all(not torch.equal(a, b) for a, b in zip(_weights(model), weights, strict=True))
 
 
@@ -109,7 +110,7 @@ def test_even_the_first_update_may_be_skipped() -> None:
     model = _model()
     updater, weights = Updater(model, TrainConfig()), _weights(model)
     count = _accumulate(model, [_batch(5, seed=1, scale=torch.inf)])
-    assert updater.update(count, 0.01)[1].item() == 1
+    assert updater.update(count, 0.01).skipped.item() == 1
     assert all(torch.equal(a, b) for a, b in zip(_weights(model), weights, strict=True))
     updater.update(_accumulate(model, [_batch(5, seed=2)]), 0.01)
     fresh = _model()
@@ -129,6 +130,59 @@ def test_an_updater_goes_on_from_its_saved_state() -> None:
     for one, net in ((updater, model), (other, copy)):
         one.update(_accumulate(net, [_batch(5, seed=9)]), 0.01)
     assert all(torch.equal(a, b) for a, b in zip(_weights(model), _weights(copy), strict=True))
+
+
+class _Stacks(nn.Module):
+    """Two stacks, tied embedding and output, and a layer that the loss does not use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.embedding = nn.Embedding(7, 4)
+        self.encoder = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
+        self.decoder = nn.ModuleDict({"layers": nn.ModuleList([nn.Linear(4, 4)])})
+        self.spare = nn.Linear(2, 2)
+        self.output = nn.Linear(4, 7)
+        self.output.weight = self.embedding.weight
+
+    def forward(self, ids: Tensor) -> Tensor:
+        vectors: Tensor = self.embedding(ids)
+        for layer in (*self.encoder, *self.decoder["layers"]):  # type: ignore[misc]
+            vectors = layer(vectors).tanh()
+        scores: Tensor = self.output(vectors)
+        return scores
+
+
+@pytest.mark.parametrize("clip", [0.0, 1e-3])  # the norms are those before clipping
+def test_the_norms_of_the_layers_are_those_of_their_gradients(clip: float) -> None:
+    model, twin, ids = _Stacks(), _Stacks().double(), torch.arange(6)
+    (5.0 * (model(ids) ** 2).sum()).backward()
+    updater = Updater(model, TrainConfig(clip=clip))
+    update = updater.update(6, 0.01)
+
+    loss = 5.0 * (twin(ids) ** 2).sum() / 6
+    weights = {name: weight for name, weight in twin.named_parameters() if not name.startswith("spare")}
+    gradients = dict(zip(weights, torch.autograd.grad(loss, list(weights.values())), strict=True))
+    layers = {
+        "embedding": ["embedding.weight"],  # output.weight is the same one
+        "encoder.0": ["encoder.0.weight", "encoder.0.bias"],
+        "encoder.1": ["encoder.1.weight", "encoder.1.bias"],
+        "decoder.layers.0": ["decoder.layers.0.weight", "decoder.layers.0.bias"],
+        "spare": [],
+        "output": ["output.bias"],
+    }
+    expected = {
+        layer: float(
+            np.linalg.norm(np.concatenate([[0.0], *(gradients[name].numpy().ravel() for name in names)]))
+        )
+        for layer, names in layers.items()
+    }
+    norms = updater.layer_norms(update.parts)
+    assert list(norms) == list(expected)
+    assert norms == pytest.approx(expected, rel=1e-5)
+    everything = np.linalg.norm(np.concatenate([gradient.numpy().ravel() for gradient in gradients.values()]))
+    assert update.norm.item() == pytest.approx(everything, rel=1e-5)
+    assert sum(norm**2 for norm in norms.values()) == pytest.approx(everything**2, rel=1e-5)
 
 
 def test_the_moving_average_is_the_recurrence() -> None:

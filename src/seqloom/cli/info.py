@@ -26,8 +26,16 @@ def info(
     if json_:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return
+    if "clipped" in facts:
+        facts["clipped"] = _clipped(**facts["clipped"])
     for name, value in facts.items():
         print(f"{name.replace('_', ' '):<22}{_readable(value)}")
+
+
+def _clipped(share: float, factor: float) -> str:
+    if not share:
+        return "none of the updates"
+    return f"{100 * share:.3g} % of updates, to {factor:.2f} of their length on average"
 
 
 def _readable(value: Any) -> str:

@@ -7,6 +7,7 @@ import math
 import resource
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -61,9 +62,8 @@ class RunLog:
         entry = {"kind": kind, "step": step, **{name: _finite(value) for name, value in values.items()}}
         print(json.dumps(entry), file=self.file, flush=True)
         if self.board:
-            for name, value in values.items():
-                if isinstance(value, int | float):
-                    self.board.add_scalar(f"{kind}/{name}", value, step)
+            for name, value in _scalars(kind, values):
+                self.board.add_scalar(name, value, step)
         line = f"{kind} step {step:,}: {_short(values)}"
         print(time.strftime("%H:%M:%S"), line, file=self.text, flush=True)
         if kind != "train" or not self.bar:
@@ -103,6 +103,26 @@ def read_metrics(file: Path) -> list[dict[str, Any]]:
     return entries
 
 
+def clipping(entries: Sequence[dict[str, Any]]) -> dict[str, float] | None:
+    """Share of a run's updates that were clipped, and to which part of their length; None if it is not told.
+
+    A report speaks for the updates since the one before it: Σ n share / Σ n and Σ n share factor / Σ n share.
+    """
+    updates = clipped = kept = 0.0
+    last = 0
+    for entry in entries:
+        if entry["kind"] != "train":
+            continue
+        number, last = entry["step"] - last, entry["step"]
+        if "clipped" in entry:
+            updates += number
+            clipped += number * entry["clipped"]
+            kept += number * entry["clipped"] * entry["clip_factor"]
+    if not updates:
+        return None
+    return {"share": clipped / updates, "factor": kept / clipped if clipped else 1.0}
+
+
 def _rich_bar() -> tuple[Any, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -123,24 +143,38 @@ def _tensorboard(folder: Path) -> Any:
     return SummaryWriter(str(folder / "tensorboard"))
 
 
+def _scalars(kind: str, values: dict[str, Any]) -> Iterator[tuple[str, float]]:
+    """The numbers of a report under the names that TensorBoard groups them by."""
+    for name, value in values.items():
+        if name == "gradient_norms":
+            yield from ((f"gradient_norm/{layer}", norm) for layer, norm in value.items())
+        elif isinstance(value, int | float):
+            yield f"{kind}/{name}", value
+
+
 def _short(values: dict[str, Any]) -> str:
     """The values that people watch, in a line."""
-    shown = []
-    for name, value in values.items():
-        if name in ("seconds", "target_tokens", "progress"):
-            continue
-        text = f"{value:,.0f}" if isinstance(value, float) and abs(value) >= 1000 else _number(value)
-        shown.append(f"{name.replace('_', ' ')} {text}")
-    return " · ".join(shown)
+    usual = {"clipped": 0.0, "clip_factor": 1.0}  # not worth a word
+    return " · ".join(
+        f"{name.replace('_', ' ')} {_number(name, value)}"
+        for name, value in values.items()
+        if name not in ("seconds", "target_tokens", "progress", "gradient_norms") and value != usual.get(name)
+    )
 
 
 def _finite(value: Any) -> Any:
     """The value, or None where JSON has no number for it."""
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _number(name: str, value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    if name == "clipped":
+        return f"{100 * value:.3g} %"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def duration(seconds: float) -> str:

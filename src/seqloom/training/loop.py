@@ -21,7 +21,7 @@ from seqloom.training.checkpoint import (
 from seqloom.training.config import TrainConfig
 from seqloom.training.log import Log, peak_memory_mb
 from seqloom.training.loss import Loss, cross_entropy
-from seqloom.training.optimizer import MovingAverage, Updater
+from seqloom.training.optimizer import MovingAverage, Update, Updater
 from seqloom.training.schedule import learning_rate
 from seqloom.types import Batch
 
@@ -113,12 +113,12 @@ class Trainer:
             window.see(batch)
         state.step += 1
         rate = learning_rate(self.config, state.step, self._progress())
-        norm, skipped = self.updater.update(count, rate)
+        update = self.updater.update(count, rate)
         if self.average:
             self.average.update(state.step)
         state.epoch, state.batch = feeds[-1].epoch, feeds[-1].batch
         state.target_tokens += count
-        window.add(total, count, norm, skipped, rate)
+        window.add(total, count, update, rate)
         return total / count
 
     def _progress(self) -> float:
@@ -147,6 +147,7 @@ class Trainer:
     def _report(self, window: _Window) -> None:
         """Writes the measurements since the last report; the only place that waits for the device."""
         values = window.close(self.state)
+        values["gradient_norms"] = self.updater.layer_norms(window.updates[-1].parts)
         self.log.record("train", self.state.step, values)
         self.state.skipped += window.skipped
         enough = self.state.step if self.state.finished else self.config.max_nonfinite
@@ -236,8 +237,7 @@ class _Window:
 
     def reset(self, state: TrainState) -> None:
         self.nll: list[Tensor] = []
-        self.norms: list[Tensor] = []
-        self.skips: list[Tensor] = []
+        self.updates: list[Update] = []
         self.count, self.real, self.padded = 0, 0, 0
         self.rate = 0.0
         self.began, self.skipped = state.seconds, 0
@@ -247,10 +247,9 @@ class _Window:
         self.padded += batch.target_in.numel()
         self.real += batch.target_tokens
 
-    def add(self, nll: Tensor, count: int, norm: Tensor, skipped: Tensor, rate: float) -> None:
+    def add(self, nll: Tensor, count: int, update: Update, rate: float) -> None:
         self.nll.append(nll)
-        self.norms.append(norm)
-        self.skips.append(skipped)
+        self.updates.append(update)
         self.count += count
         self.rate = rate
 
@@ -259,7 +258,7 @@ class _Window:
         return {"lr": self.rate} if loss.is_cuda else {"loss": loss.item(), "lr": self.rate}
 
     def close(self, state: TrainState) -> dict[str, Any]:
-        skips = torch.stack(self.skips).tolist()
+        skips = torch.stack([update.skipped for update in self.updates]).tolist()
         self.skipped = int(sum(skips))
         for skip in skips:
             self.skipped_in_a_row = self.skipped_in_a_row + 1 if skip else 0
@@ -267,7 +266,8 @@ class _Window:
         return {
             "loss": torch.stack(self.nll).sum().item() / self.count,
             "learning_rate": self.rate,
-            "gradient_norm": torch.stack(self.norms).median().item(),
+            "gradient_norm": torch.stack([update.norm for update in self.updates]).median().item(),
+            **self._clipping(),
             "tokens_per_second": self.count / seconds,
             "padding": 1 - self.real / self.padded,
             "skipped": self.skipped,
@@ -275,4 +275,13 @@ class _Window:
             "memory_mb": round(peak_memory_mb()),
             "seconds": round(state.seconds, 2),
             "target_tokens": state.target_tokens,
+        }
+
+    def _clipping(self) -> dict[str, float]:
+        """How often the gradient was too long, and to which part of its length it was cut on average."""
+        excess = torch.stack([update.excess for update in self.updates]).cpu()
+        cut = excess[(excess > 1) & excess.isfinite()]  # infinitely long: skipped, not cut
+        return {
+            "clipped": len(cut) / len(excess),
+            "clip_factor": cut.reciprocal().mean().item() if len(cut) else 1.0,
         }

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from seqloom.training.config import TrainConfig
+
+
+class Update(NamedTuple):
+    """What happened at an update, still on the device."""
+
+    norm: Tensor  # of the mean gradient, before clipping
+    parts: Tensor  # (P,) the same for each parameter: norm² = Σ parts²
+    excess: Tensor  # what the gradient was divided by to keep it within the limit; 1.0 if it was
+    skipped: Tensor  # 1.0 if it was not finite, and nothing was changed
 
 
 class Updater:
@@ -19,7 +28,9 @@ class Updater:
     """
 
     def __init__(self, model: nn.Module, config: TrainConfig) -> None:
-        self.parameters = [weight for weight in model.parameters() if weight.requires_grad]
+        named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+        self.parameters = [weight for _, weight in named]
+        self.layers = [layer_name(name) for name, _ in named]  # of each parameter, tied ones once
         decayed = [weight for weight in self.parameters if weight.dim() > 1]
         plain = [weight for weight in self.parameters if weight.dim() <= 1]
         groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
@@ -28,9 +39,10 @@ class Updater:
         )
         self.clip = config.clip
 
-    def update(self, count: int, rate: float) -> tuple[Tensor, Tensor]:
-        """Norm of the mean gradient before clipping, and 1.0 if it was not finite and the update skipped."""
-        norm = torch.nn.utils.get_total_norm(self._gradients()) / count
+    def update(self, count: int, rate: float) -> Update:
+        """Moves the weights by the mean gradient and forgets it; its norm and what was done to it."""
+        parts = torch.stack(torch._foreach_norm(self._gradients())) / count
+        norm = torch.linalg.vector_norm(parts)
         skipped = (~norm.isfinite()).float()
         excess = (norm / self.clip).clamp_min(1.0) if self.clip else torch.ones_like(norm)
         for group in self.adam.param_groups:
@@ -40,10 +52,18 @@ class Updater:
         self.adam.found_inf = skipped  # type: ignore[attr-defined]
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
-        return norm, skipped
+        return Update(norm, parts, excess, skipped)
 
-    def _gradients(self) -> Iterable[Tensor]:
-        return [weight.grad for weight in self.parameters if weight.grad is not None]
+    def _gradients(self) -> list[Tensor]:
+        """One of each parameter; a parameter that the loss did not use has the gradient 0."""
+        return [weight.new_zeros(()) if weight.grad is None else weight.grad for weight in self.parameters]
+
+    def layer_norms(self, parts: Tensor) -> dict[str, float]:
+        """The norms of an update by layer: √Σ parts² over the parameters of each. Waits for the device."""
+        norms = dict.fromkeys(self.layers, 0.0)
+        for layer, part in zip(self.layers, parts.tolist(), strict=True):
+            norms[layer] = math.hypot(norms[layer], part)
+        return norms
 
     def state(self) -> dict[str, Tensor]:
         """The moments and step counts as named tensors."""
@@ -62,6 +82,13 @@ class Updater:
                 for key, value in tensors.items()
                 if key.startswith(prefix)
             }
+
+
+def layer_name(parameter: str) -> str:
+    """The layer of a parameter: its path up to the first number (`encoder.3`), else its first component."""
+    path = parameter.split(".")
+    end = next((place for place, component in enumerate(path) if component.isdecimal()), 0)
+    return ".".join(path[: end + 1])
 
 
 class MovingAverage:

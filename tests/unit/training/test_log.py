@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
-from seqloom.training.log import RunLog, duration, peak_memory_mb
+from seqloom.training.log import RunLog, clipping, duration, peak_memory_mb
 
 
 def _lines(folder: Path) -> list[dict[str, object]]:
@@ -62,6 +63,71 @@ def test_a_bar_is_drawn_on_a_terminal(tmp_path: Path, monkeypatch: pytest.Monkey
         (task,) = log.bar.tasks
         assert (task.completed, task.fields["eta"], task.fields["note"]) == (0.25, "2 min", "loss 1.5")
     assert len(_lines(tmp_path)) == 1
+
+
+def test_clipping_is_said_when_it_happens_and_layers_are_left_to_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    norms = {"encoder.0": 0.5, "output": math.inf}
+    with RunLog(tmp_path) as log:
+        log.record("train", 1, {"loss": 1.0, "clipped": 0.0, "clip_factor": 1.0, "gradient_norms": norms})
+        log.record("train", 2, {"loss": 1.0, "clipped": 0.125, "clip_factor": 0.71, "gradient_norms": norms})
+        log.record("train", 3, {"loss": 1.0, "clipped": 1.0, "clip_factor": 0.5, "gradient_norms": norms})
+    assert capsys.readouterr().err.splitlines() == [
+        "train step 1: loss 1",
+        "train step 2: loss 1 · clipped 12.5 % · clip factor 0.71",
+        "train step 3: loss 1 · clipped 100 % · clip factor 0.5",
+    ]
+    assert [line["gradient_norms"] for line in _lines(tmp_path)] == [{"encoder.0": 0.5, "output": None}] * 3
+    assert [line["clipped"] for line in _lines(tmp_path)] == [0.0, 0.125, 1.0]
+
+
+class _Board:
+    def __init__(self) -> None:
+        self.scalars: list[tuple[str, float, int]] = []
+
+    def add_scalar(self, name: str, value: float, step: int) -> None:
+        self.scalars.append((name, value, step))
+
+    def close(self) -> None: ...
+
+
+def test_tensorboard_groups_the_norms_of_the_layers(tmp_path: Path) -> None:
+    board = _Board()
+    with RunLog(tmp_path, quiet=True) as log:
+        log.board = board
+        log.record(
+            "train", 7, {"loss": 1.0, "clipped": 0.5, "gradient_norms": {"encoder.0": 0.5, "output": 2.0}}
+        )
+    assert board.scalars == [
+        ("train/loss", 1.0, 7),
+        ("train/clipped", 0.5, 7),
+        ("gradient_norm/encoder.0", 0.5, 7),
+        ("gradient_norm/output", 2.0, 7),
+    ]
+
+
+def _report(step: int, clipped: float, factor: float) -> dict[str, object]:
+    return {"kind": "train", "step": step, "clipped": clipped, "clip_factor": factor}
+
+
+def test_clipping_of_a_run_counts_updates_not_reports() -> None:
+    lines = [
+        _report(50, 0.5, 0.2),  # 25 of 50 updates
+        {"kind": "valid", "step": 60, "loss": 1.0},
+        _report(100, 0.0, 1.0),  # none
+        _report(110, 0.5, 0.8),  # 5 of 10, the last report being a short one
+    ]
+    told = clipping(lines)
+    assert told == pytest.approx({"share": 30 / 110, "factor": (25 * 0.2 + 5 * 0.8) / 30})
+
+
+def test_clipping_of_a_run_that_began_before_it_was_told() -> None:
+    old = [{"kind": "train", "step": step, "loss": 1.0} for step in (50, 100)]
+    assert clipping(old) is None
+    assert clipping([]) is None
+    assert clipping([*old, _report(150, 0.5, 0.25)]) == {"share": 0.5, "factor": 0.25}
+    assert clipping([_report(50, 0.0, 1.0)]) == {"share": 0.0, "factor": 1.0}
 
 
 @pytest.mark.parametrize(

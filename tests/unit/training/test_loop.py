@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -238,6 +239,80 @@ def test_the_report_measures_what_was_seen(make_trainer: Make) -> None:
     assert values["padding"] == pytest.approx(1 - real / padded)
     assert 0 < values["loss"] < 5
     assert values["learning_rate"] == pytest.approx(1e-3 * (2 / 5) ** 0.5)
+
+
+def _watch(trainer: Any) -> tuple[list[float], list[dict[str, float]]]:
+    """Norms of the mean gradient, whole and by layer, as the updates to come will find them."""
+    original, wholes, layers = trainer.updater.update, [], []
+
+    def update(rows: int, rate: float) -> Any:
+        table, source, bias = (
+            (weight.grad.double() / rows).square().sum().item()
+            for weight in (trainer.model.table.weight, trainer.model.source.weight, trainer.model.output.bias)
+        )
+        layers.append({"table": table**0.5, "source": source**0.5, "output": bias**0.5})
+        wholes.append((table + source + bias) ** 0.5)
+        return original(rows, rate)
+
+    trainer.updater.update = update
+    return wholes, layers
+
+
+def _train_lines(trainer: Any) -> list[dict[str, Any]]:
+    return [values for kind, _, values in trainer.log.records if kind == "train"]
+
+
+def test_the_report_tells_how_often_and_how_much_was_clipped(make_trainer: Make) -> None:
+    trainer = make_trainer(max_steps=12, log_every=5, clip=1.0)
+    norms, _ = _watch(trainer)
+    trainer.run()
+    some = []
+    for line, window in zip(_train_lines(trainer), (norms[:5], norms[5:10], norms[10:]), strict=True):
+        factors = [1.0 / norm for norm in window if norm > 1.0]
+        assert line["clipped"] == len(factors) / len(window)
+        assert line["clip_factor"] == pytest.approx(sum(factors) / len(factors) if factors else 1.0)
+        some.append(0 < line["clipped"] < 1)
+    assert any(some)
+
+
+@pytest.mark.parametrize("clip", [0.0, 1e6])
+def test_nothing_is_clipped_without_a_limit_or_below_it(make_trainer: Make, clip: float) -> None:
+    trainer = make_trainer(max_steps=2, clip=clip)
+    trainer.run()
+    assert [(line["clipped"], line["clip_factor"]) for line in _train_lines(trainer)] == [(0.0, 1.0)] * 2
+
+
+@pytest.mark.parametrize("poison", [torch.inf, torch.nan])
+def test_a_skipped_update_is_not_a_clipped_one(make_trainer: Make, poison: float) -> None:
+    trainer = make_trainer(max_steps=2, log_every=2, clip=1e-3)
+    original, calls = trainer.updater.update, count(1)
+
+    def update(rows: int, rate: float) -> Any:
+        if next(calls) == 2:
+            trainer.updater.parameters[0].grad.fill_(poison)
+        return original(rows, rate)
+
+    trainer.updater.update = update
+    trainer.run()
+    (line,) = _train_lines(trainer)
+    assert (line["skipped"], line["clipped"]) == (1, 0.5)
+    assert 0 < line["clip_factor"] < 1
+    assert not math.isfinite(line["gradient_norms"]["table"])
+    assert math.isfinite(line["gradient_norms"]["source"])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"accumulate": 2}, {"max_steps": None, "max_epochs": 1}, {"clip": 0.0}, {"clip": 1e-3}]
+)
+def test_the_norms_by_layer_are_those_of_the_last_update(make_trainer: Make, options: dict[str, Any]) -> None:
+    trainer = make_trainer(**{"max_steps": 5, "log_every": 2, **options})
+    wholes, layers = _watch(trainer)
+    trainer.run()
+    lines = _train_lines(trainer)
+    assert len(lines) == 3  # after 2, 4 and, off schedule, 5 updates
+    for line, number in zip(lines, (1, 3, 4), strict=True):
+        assert line["gradient_norms"] == pytest.approx(layers[number], rel=1e-5)
+        assert math.hypot(*line["gradient_norms"].values()) == pytest.approx(wholes[number], rel=1e-5)
 
 
 def test_a_stop_off_schedule_leaves_no_trace_in_the_average(make_trainer: Make) -> None:
