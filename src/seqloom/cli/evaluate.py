@@ -23,13 +23,17 @@ def evaluate(
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    compare: Annotated[
+        list[Path] | None, typer.Option(help="Another run to measure on the same lines; may be repeated.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the translations to this file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the first metric by length: .png, .svg.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
 ) -> None:
     """Translate test data and measure the answers, with intervals and by sentence length."""
     from seqloom.evaluate.metrics import parse_metrics
-    from seqloom.evaluate.report import as_tables, make_report
+    from seqloom.evaluate.report import Report, as_tables, make_report
+    from seqloom.evaluate.versus import as_table, versus
     from seqloom.files import check_can_write, write_atomically
     from seqloom.progress import counter
     from seqloom.run import Run, load
@@ -40,6 +44,8 @@ def evaluate(
         if path:
             check_can_write(path)
     config = Run.open(run).config()
+    for other in compare or []:
+        Run.open(other)  # a wrong name is told before anything is translated
     test = read_testset(
         config.data,
         files or [],
@@ -49,21 +55,40 @@ def evaluate(
         target_column=target_column,
         group_by_source=group_by_source,
     )
-    translator = load(run, checkpoint=checkpoint, device=device)
-    with counter("translated", total=len(test.sources)) as advance:
-        answers = translator.translate(test.sources, beam=beam, on_progress=advance)
-    texts = [hypotheses[0].text for hypotheses in answers]
-    settings = {"run": str(run), "data": test.name, "beam": beam or config.search.beam}
-    report = make_report(test.sources, texts, test.references, chosen, settings=settings)
+
+    def answers(folder: Path, name: str | None) -> list[str]:
+        translator = load(folder, checkpoint=name, device=device)
+        with counter(f"translated by {folder}", total=len(test.sources)) as advance:
+            found = translator.translate(test.sources, beam=beam, on_progress=advance)
+        return [hypotheses[0].text for hypotheses in found]
+
+    def report_on(folder: Path, texts: list[str]) -> Report:
+        width = beam or Run.open(folder).config().search.beam
+        settings = {"run": str(folder), "data": test.name, "beam": width}
+        return make_report(test.sources, texts, test.references, chosen, settings=settings)
+
+    texts = answers(run, checkpoint)
+    report = report_on(run, texts)
+    others = []
+    for other in compare or []:
+        theirs = answers(other, None)
+        reports = (report, report_on(other, theirs))
+        others.append(versus(str(other), test.sources, (texts, theirs), test.references, chosen, reports))
     if out:
         write_atomically(out, "".join(text.replace("\n", " ") + "\n" for text in texts))
     if plot:
         from seqloom.inspect.buckets import bucket_picture
 
-        bucket_picture({str(run): report.buckets}, plot, title=f"{run} on {report.count:,} lines")
+        systems = {str(run): report.buckets, **{other.name: other.report.buckets for other in others}}
+        title = f"{run} on {report.count:,} lines" if not others else f"{report.count:,} lines"
+        bucket_picture(systems, plot, title=title)
     if json_:
-        print(json.dumps(report.as_dict(), indent=2, ensure_ascii=False))
+        against = {"against": [other.as_dict() for other in others]} if others else {}
+        print(json.dumps({**report.as_dict(), **against}, indent=2, ensure_ascii=False))
     else:
         from rich.console import Console
 
-        Console().print(as_tables(report))
+        console = Console()
+        console.print(as_tables(report))
+        for result in others:
+            console.print(as_table(result))
