@@ -19,7 +19,7 @@ HEAD = """# Options
 Every option of a run, by section. Set one with `--set section.name=value`, or in a YAML file:
 
 ```yaml
-model: {name: rnn, size: tiny}
+model: {name: lstm-bilinear, size: tiny}
 train: {max_minutes: 10, metrics: [bleu]}
 ```
 
@@ -43,7 +43,7 @@ def page() -> str:
         HEAD,
         section("Data", "data", DataConfig),
         section("Text", "text", TextConfig),
-        *(section(f"Model: {a.name}", "model", a.settings) for a in architectures().values()),
+        *(section(f"Model: {a.name}", "model", a.settings) for a in architectures().values() if not a.overrides),
         section("Training", "train", TrainConfig),
         section("Search", "search", SearchConfig),
     ]

@@ -1,4 +1,4 @@
-"""Every registered architecture, in two shapes and with both kinds of vocabulary."""
+"""Every registered architecture, in two shapes and with both kinds of vocabulary, and every other choice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,47 @@ from seqloom.registry import Architecture, architectures
 from seqloom.types import Batch, Vocabularies
 
 # Sizes that no preset has, to catch what works by luck only; an architecture takes the fields that it knows.
-ODD = {"width": 30, "layers": 3, "decoder_layers": 1, "heads": 5, "ffn": 13, "tie": "none"}
+ODD = {
+    "width": 30,
+    "layers": 3,
+    "decoder_layers": 1,
+    "heads": 5,
+    "ffn": 13,
+    "attention_width": 7,
+    "tie": "none",
+}
+# What no registered name chooses, one line each.
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "recurrent": {
+        "feeding": {"input_feeding": True},
+        "feeding-mean": {"context": "mean", "input_feeding": True},
+        "previous": {"query": "previous"},
+        "concat": {"combine": "concat"},
+        "concat-feeding": {"combine": "concat", "input_feeding": True, "query": "previous"},
+        "projections": {"projections": "separate", "attention_width": 7},
+        "feed-forward": {"score": "feed-forward", "attention_width": 7},
+        "coverage-additive": {"coverage": True, "score": "additive"},
+        "coverage-dot-feeding": {"coverage": True, "score": "dot", "input_feeding": True},
+        "monotonic": {"window": "monotonic", "window_size": 2},
+        "predictive": {"window": "predictive", "window_size": 2},
+        "relu": {"cell": "rnn", "activation": "relu"},
+        "identity": {"cell": "rnn", "activation": "identity"},
+        "forward": {"direction": "forward", "context": "last"},
+        "residual": {"layers": 3, "decoder_layers": 4, "residual": True},
+        "steps": {"kernel": "steps"},
+        "orthogonal": {"init": "orthogonal", "forget_bias": 1.0},
+        "start-state": {"start": "state"},
+    },
+}
+# What a step says about where it looked, where that is not a distribution: nothing, or weights that a factor
+# has made smaller.
+ATTENTION = {
+    "rnn-last": "none",
+    "lstm-last": "none",
+    "gru-last": "none",
+    "recurrent-forward": "none",
+    "recurrent-predictive": "smaller",
+}
 SHARED, SEPARATE = Vocabularies(23, 23, True), Vocabularies(29, 19, False)
 
 
@@ -25,6 +65,7 @@ class Case:
     architecture: Architecture
     vocabularies: Vocabularies
     fields: dict[str, Any] = field(default_factory=dict)
+    attention: str = "distribution"
 
     def build(self, seed: int = 1, **fields: Any) -> Any:
         """The model with fresh weights, in double precision so that equal means equal, not training."""
@@ -50,9 +91,15 @@ def _cases() -> dict[str, Case]:
     found = {}
     for name, entry in architectures().items():
         odd = {key: value for key, value in ODD.items() if key in entry.settings.model_fields}
-        found[f"{name}-shared"] = Case(entry, SHARED)
-        found[f"{name}-separate"] = Case(entry, SEPARATE)
-        found[f"{name}-odd"] = Case(entry, SEPARATE, odd)
+        attention = ATTENTION.get(name, "distribution")
+        found[f"{name}-shared"] = Case(entry, SHARED, attention=attention)
+        if not entry.overrides:  # how vocabularies are tied is no choice of a preset
+            found[f"{name}-separate"] = Case(entry, SEPARATE, attention=attention)
+        found[f"{name}-odd"] = Case(entry, SEPARATE, odd, attention)
+        for choice, fields in VARIANTS.get(name, {}).items():
+            found[f"{name}-{choice}"] = Case(
+                entry, SHARED, fields, ATTENTION.get(f"{name}-{choice}", "distribution")
+            )
     return found
 
 
@@ -61,13 +108,13 @@ CASES = _cases()
 
 @pytest.fixture(params=list(CASES))
 def case(request: pytest.FixtureRequest) -> Case:
-    """Each architecture three times: with one vocabulary, with two, and with odd sizes."""
+    """Each name with one vocabulary and with odd sizes, each architecture with two and every other choice."""
     return CASES[request.param]
 
 
-@pytest.fixture(params=[name for name in CASES if name.endswith("-shared")])
+@pytest.fixture(params=[name for name in CASES if not name.endswith(("-separate", "-odd"))])
 def default_case(request: pytest.FixtureRequest) -> Case:
-    """Each architecture once, for what takes longer."""
+    """Each name and each choice once, for what takes longer."""
     return CASES[request.param]
 
 

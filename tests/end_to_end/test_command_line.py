@@ -29,15 +29,22 @@ def test_transformer_learns_to_copy(trained: Path, data: Path, process: Command)
     assert measured["bleu"] > 90
 
 
-def test_rnn_learns_to_copy(
-    tmp_path: Path, data: Path, process: Command, command: Command, options: Command
+def test_lstm_learns_to_copy_and_is_compared(
+    tmp_path: Path, trained: Path, data: Path, process: Command, command: Command, options: Command
 ) -> None:
     flags = options({"train.max_steps": 400, "train.batch_tokens": 800})
-    out = tmp_path / "rnn"
-    done = process("train", data / "copy.tsv", "--out", out, "--model", "rnn", "--size", "tiny", *flags)
+    out = tmp_path / "lstm"
+    done = process("train", data / "copy.tsv", "--out", out, "--model", "lstm-bilinear", "--size", "tiny", *flags)
     assert done.returncode == 0, done.stderr
-    report = command("evaluate", out, data / "test.tsv", "--metrics", "exact", "--beam", 1, "--json")
+    evaluated = ("evaluate", out, data / "test.tsv", "--metrics", "exact", "--beam", 1, "--compare", trained)
+    picture = tmp_path / "lengths.png"
+    report = command(*evaluated, "--json", "--plot", picture)
     assert scores(report.out)["exact"] > 90
+    (against,) = json.loads(report.out)["against"]
+    assert against["name"] == str(trained)
+    assert against["comparisons"][0]["a"] == scores(report.out)["exact"]
+    assert picture.stat().st_size > 1000
+    assert f"against {trained}" in " ".join(command(*evaluated).out.split())
 
 
 @pytest.mark.slow

@@ -9,13 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
 from seqloom.nn.attention import CrossAttention, SelfAttention, attend, dot_scores, join_heads, split_heads
 from seqloom.nn.blocks import DecoderBlock, EncoderBlock
 from seqloom.nn.positions import sinusoids
-from seqloom.nn.recurrent import BidirectionalLSTM, LSTMStack
 from seqloom.types import lengths_to_mask
 
 WIDTH, HEADS, FFN = 12, 3, 20
@@ -142,42 +140,6 @@ def test_the_decoder_block_is_torchs_decoder_layer() -> None:
 def _randomise(layer: nn.Module) -> None:
     for weight in layer.parameters():
         nn.init.normal_(weight, std=0.3)
-
-
-def test_the_bidirectional_lstm_is_torchs_on_packed_sequences() -> None:
-    layers = 3
-    theirs = nn.LSTM(WIDTH, WIDTH // 2, layers, batch_first=True, bidirectional=True)
-    ours = BidirectionalLSTM(WIDTH, layers, dropout=0.0)
-    for number in range(layers):
-        for stack, suffix in ((ours.forwards, ""), (ours.backwards, "_reverse")):
-            for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-                weight = theirs.get_parameter(f"{kind}_l{number}{suffix}").detach()
-                stack[number].get_parameter(f"{kind}_l0").data.copy_(weight)
-    x, mask = torch.randn(3, 7, WIDTH), lengths_to_mask(LENGTHS, 7)
-    packed, (hidden, _) = theirs(pack_padded_sequence(x, LENGTHS, batch_first=True, enforce_sorted=False))
-    expected, _ = pad_packed_sequence(packed, batch_first=True)
-    states, lasts = ours(x, LENGTHS)
-    assert_close(states[mask], expected[mask], **EXACT)
-    # torch: (layers x directions, B, D/2); ours: (B, layers, D), the backward half where it read the last word.
-    ahead = hidden.view(layers, 2, 3, WIDTH // 2)
-    assert_close(lasts, ahead.permute(2, 0, 1, 3).flatten(2), **EXACT)
-
-
-def test_the_lstm_stack_is_torchs_lstm_and_can_be_taken_up_anywhere() -> None:
-    layers = 2
-    theirs, ours = nn.LSTM(WIDTH, WIDTH, layers, batch_first=True), LSTMStack(WIDTH, layers, dropout=0.0)
-    for number in range(layers):
-        for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
-            weight = theirs.get_parameter(f"{kind}_l{number}").detach()
-            ours.layers[number].get_parameter(f"{kind}_l0").data.copy_(weight)
-    x, hidden, cell = torch.randn(3, 6, WIDTH), torch.randn(3, layers, WIDTH), torch.randn(3, layers, WIDTH)
-    expected, (last_hidden, last_cell) = theirs(
-        x, (hidden.transpose(0, 1).contiguous(), cell.transpose(0, 1).contiguous())
-    )
-    first, state = ours(x[:, :2], (hidden, cell))
-    second, state = ours(x[:, 2:], state)
-    assert_close(torch.cat((first, second), dim=1), expected, **EXACT)
-    assert_close(state, (last_hidden.transpose(0, 1), last_cell.transpose(0, 1)), **EXACT)
 
 
 def test_positions_follow_the_formula() -> None:

@@ -55,10 +55,10 @@ def test_a_size_is_many_fields_and_a_field_given_wins() -> None:
 
 
 def test_an_option_of_another_model_is_unknown() -> None:
-    assert "no option model.heads" in sentence(values={"model.name": "rnn", "model.heads": 4})
+    assert "no option model.heads" in sentence(values={"model.name": "recurrent", "model.heads": 4})
 
 
-@pytest.mark.parametrize("model", ["transformer", "rnn"])
+@pytest.mark.parametrize("model", ["transformer", "recurrent", "lstm-additive-feed"])
 def test_yaml_round_trip(model: str) -> None:
     values = {"model.name": model, "train.metrics": ["bleu"], "train.best_by": "bleu", "data.train": "ä.tsv"}
     config = compose(values=values)

@@ -10,7 +10,7 @@ from seqloom.settings import ModelSettings
 
 def test_every_file_of_models_is_found() -> None:
     known = architectures()
-    assert {"rnn", "transformer"} <= known.keys()
+    assert {"recurrent", "lstm-dot", "transformer"} <= known.keys()
     assert list(known) == sorted(known)
     for name, entry in known.items():
         assert entry.name == name
@@ -35,7 +35,7 @@ def test_a_near_miss_is_guessed() -> None:
 def test_a_far_miss_lists_what_there_is() -> None:
     with pytest.raises(SeqloomError) as caught:
         architecture("xyzzy")
-    assert "rnn" in caught.value.hint
+    assert "recurrent" in caught.value.hint
     assert "transformer" in caught.value.hint
 
 

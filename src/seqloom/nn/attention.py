@@ -11,14 +11,19 @@ from torch.nn.functional import scaled_dot_product_attention
 KeysValues = tuple[Tensor, Tensor]  # each (B, H, S, D/H)
 
 
-def attend(scores: Tensor, values: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def attend(
+    scores: Tensor, values: Tensor, mask: Tensor | None = None, *, factor: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """Context and weights: α = softmax(scores), context = Σ α v; a masked key gets weight zero.
 
-    scores (..., T, S), values (..., S, D), mask broadcastable to the scores, True = may be looked at.
+    scores (..., T, S), values (..., S, D), mask broadcastable to the scores, True = may be looked at; a
+    factor (..., T, S) scales the weights afterwards, as local attention does.
     """
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     weights = scores.softmax(dim=-1)  # (..., T, S)
+    if factor is not None:
+        weights = weights * factor
     return weights @ values, weights
 
 

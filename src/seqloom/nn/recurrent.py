@@ -1,13 +1,16 @@
-"""Recurrent encoders in which padding never changes a result."""
+"""Stacks of recurrent layers in which padding never changes a result."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from seqloom.nn.cells import Cell, RecurrentLayer, State
 from seqloom.nn.dropout import Dropout
 
-LSTMState = tuple[Tensor, Tensor]  # hidden and cell, each rows first: (R, layers, D)
+Direction = Literal["both", "forward"]
 
 
 def reverse_sequences(x: Tensor, lengths: Tensor) -> Tensor:
@@ -23,50 +26,67 @@ def at_last_position(x: Tensor, lengths: Tensor) -> Tensor:
     return x[torch.arange(x.shape[0], device=x.device), lengths - 1]
 
 
-class BidirectionalLSTM(nn.Module):
-    """States (B, S, D) of a stack of LSTM layers, half of the width reading forwards, half backwards.
+class RecurrentEncoder(nn.Module):
+    """States (B, S, D) of a stack of layers that read forwards, or half of the width each way.
 
     Padding stands behind the sentence: the forward half meets it last, and the backward half reads the
     sentence turned around in place, so no packing is needed and the fused kernels are used throughout.
     """
 
-    def __init__(self, width: int, layers: int, dropout: float) -> None:
+    def __init__(
+        self, cell: Cell, width: int, layers: int, direction: Direction, *, residual: bool, dropout: float
+    ) -> None:
         super().__init__()
-        self.forwards = nn.ModuleList(nn.LSTM(width, width // 2, batch_first=True) for _ in range(layers))
-        self.backwards = nn.ModuleList(nn.LSTM(width, width // 2, batch_first=True) for _ in range(layers))
+        part = width // 2 if direction == "both" else width
+        self.forwards = nn.ModuleList(RecurrentLayer(cell, width, part) for _ in range(layers))
+        self.backwards = nn.ModuleList(
+            RecurrentLayer(cell, width, part) for _ in range(layers if direction == "both" else 0)
+        )
+        self.residual = residual
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """States (B, S, D) of the top layer and each layer's last state (B, layers, D), both ways."""
+        """States (B, S, D) of the top layer and each layer's last hidden state (B, layers, D)."""
         lasts = []
-        for number, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
-            if number > 0:
-                x = self.dropout(x)
-            ahead, _ = forwards(x)
-            behind, _ = backwards(reverse_sequences(x, lengths))
-            lasts.append(
-                torch.cat((at_last_position(ahead, lengths), at_last_position(behind, lengths)), dim=-1)
-            )
-            x = torch.cat((ahead, reverse_sequences(behind, lengths)), dim=-1)
+        for number in range(len(self.forwards)):
+            below = self.dropout(x) if number > 0 else x
+            states, last = self._layer(number, below, lengths)
+            lasts.append(last)
+            x = x + states if self.residual and number > 0 else states
         return x, torch.stack(lasts, dim=1)
 
+    def _layer(self, number: int, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """One layer's states (B, S, D), and the last ones of both directions (B, D)."""
+        ahead, _ = self.forwards[number](x)
+        last = at_last_position(ahead, lengths)
+        if not self.backwards:
+            return ahead, last
+        behind, _ = self.backwards[number](reverse_sequences(x, lengths))
+        return (
+            torch.cat((ahead, reverse_sequences(behind, lengths)), dim=-1),
+            torch.cat((last, at_last_position(behind, lengths)), dim=-1),
+        )
 
-class LSTMStack(nn.Module):
-    """A unidirectional stack of LSTM layers whose state has rows first, as search wants it."""
 
-    def __init__(self, width: int, layers: int, dropout: float) -> None:
+class RecurrentStack(nn.Module):
+    """Outputs (R, T, D) of layers that read forwards, with a state that has rows first, as search wants it."""
+
+    def __init__(
+        self, cell: Cell, inputs: int, width: int, layers: int, *, residual: bool, dropout: float
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.LSTM(width, width, batch_first=True) for _ in range(layers))
+        self.layers = nn.ModuleList(
+            RecurrentLayer(cell, width if number else inputs, width) for number in range(layers)
+        )
+        self.residual = residual
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
-        """Outputs (R, T, D) and the state after the last position."""
-        hidden, cell = [], []
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """Outputs for inputs (R, T, I), and the state after the last, each part (R, layers, D)."""
+        afters: list[State] = []
         for number, layer in enumerate(self.layers):
-            if number > 0:
-                x = self.dropout(x)
-            before = (part[:, number].unsqueeze(0).contiguous() for part in state)
-            x, (h, c) = layer(x, tuple(before))
-            hidden.append(h[0])
-            cell.append(c[0])
-        return x, (torch.stack(hidden, dim=1), torch.stack(cell, dim=1))
+            below = self.dropout(x) if number > 0 else x
+            states, after = layer(below, tuple(part[:, number] for part in state))
+            afters.append(after)
+            x = x + states if self.residual and number > 0 else states
+        return x, tuple(torch.stack(parts, dim=1) for parts in zip(*afters, strict=True))

@@ -1,0 +1,128 @@
+"""Recurrent cells: their equations, one position at a time, and the same on torch's fused kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+CellName = Literal["rnn", "lstm", "gru"]
+Activation = Literal["tanh", "relu", "identity"]
+Kernel = Literal["fused", "steps"]
+Initial = Literal["uniform", "orthogonal"]
+
+State = tuple[Tensor, ...]  # (hidden,), or (hidden, cell) of an LSTM
+
+PARTS: dict[CellName, int] = {"rnn": 1, "gru": 1, "lstm": 2}  # tensors in the state
+FORGET_GATE = 1  # its place among the four blocks of an LSTM's matrices: input, forget, content, output
+
+
+class Weights(NamedTuple):
+    """U and W of all gates, stacked, and the two biases that torch keeps apart (their sum is b)."""
+
+    input: Tensor  # U, (gates x D, I)
+    hidden: Tensor  # W, (gates x D, D)
+    input_bias: Tensor
+    hidden_bias: Tensor
+
+
+def rnn_cell(x: Tensor, state: State, weights: Weights, activation: Activation = "tanh") -> State:
+    """h' = σ(W h + U x + b)."""
+    h = linear(state[0], weights.hidden, weights.hidden_bias) + linear(x, weights.input, weights.input_bias)
+    return (h if activation == "identity" else h.relu() if activation == "relu" else h.tanh(),)
+
+
+def lstm_cell(x: Tensor, state: State, weights: Weights) -> State:
+    """h' and c' of Hochreiter & Schmidhuber 1997 with the forget gate of Gers et al. 2000.
+
+    f = sigmoid(W_f h + U_f x + b_f)    forget gate: what stays in the cell
+    i = sigmoid(W_i h + U_i x + b_i)    input gate: what is written
+    o = sigmoid(W_o h + U_o x + b_o)    output gate: what is read
+    n = tanh(W_c h + U_c x + b_c)       new content
+    c' = f c + i n,  h' = o tanh(c')
+    """
+    h, c = state
+    gates = linear(h, weights.hidden, weights.hidden_bias) + linear(x, weights.input, weights.input_bias)
+    i, f, n, o = gates.chunk(4, dim=-1)
+    c = f.sigmoid() * c + i.sigmoid() * n.tanh()
+    return o.sigmoid() * c.tanh(), c
+
+
+def gru_cell(x: Tensor, state: State, weights: Weights) -> State:
+    """h' = (1 - z) n + z h (Cho et al. 2014), with the reset gate behind the matrix as cuDNN has it.
+
+    r = sigmoid(W_r h + U_r x + b_r)    reset gate: how much of the past the new content sees
+    z = sigmoid(W_z h + U_z x + b_z)    update gate: how much of the past stays
+    n = tanh(U_n x + b + r (W_n h + b'))
+    """
+    (h,) = state
+    r_x, z_x, n_x = linear(x, weights.input, weights.input_bias).chunk(3, dim=-1)
+    r_h, z_h, n_h = linear(h, weights.hidden, weights.hidden_bias).chunk(3, dim=-1)
+    r, z = (r_x + r_h).sigmoid(), (z_x + z_h).sigmoid()
+    n = (n_x + r * n_h).tanh()
+    return ((1 - z) * n + z * h,)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Which cell a layer is made of, how it starts, and how it is computed."""
+
+    name: CellName
+    activation: Activation = "tanh"  # σ of the simple RNN
+    init: Initial = "uniform"  # of the matrices between hidden states
+    forget_bias: float = 0.0  # added to the bias of an LSTM's forget gate at the start
+    kernel: Kernel = "fused"
+
+    @property
+    def parts(self) -> int:
+        """How many tensors its state has."""
+        return PARTS[self.name]
+
+
+class RecurrentLayer(nn.Module):
+    """Hidden states of all positions, (R, T, D), of one layer that reads from left to right."""
+
+    def __init__(self, cell: Cell, inputs: int, width: int) -> None:
+        super().__init__()
+        self.cell, self.width = cell, width
+        kinds = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+        nonlinearity = {"nonlinearity": "relu"} if cell.activation == "relu" else {}
+        self.fused: nn.RNNBase = kinds[cell.name](inputs, width, batch_first=True, **nonlinearity)
+        with torch.no_grad():
+            weights = self.weights()
+            if cell.init == "orthogonal":
+                for gate in weights.hidden.view(-1, width, width):
+                    nn.init.orthogonal_(gate)
+            if cell.name == "lstm":
+                weights.input_bias.view(-1, width)[FORGET_GATE] += cell.forget_bias
+
+    def weights(self) -> Weights:
+        """The layer's own parameters, as the cells want them."""
+        return Weights(*self.fused.parameters())
+
+    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """States (R, T, D) for inputs (R, T, I), and the state after the last, each part (R, D)."""
+        if state is None:
+            state = (x.new_zeros(x.shape[0], self.width),) * self.cell.parts
+        if self.cell.kernel == "steps" or self.cell.activation == "identity":  # σ(x) = x has no kernel
+            return self._unroll(x, state)
+        before = tuple(part.unsqueeze(0).contiguous() for part in state)
+        states, after = self.fused(x, before if self.cell.name == "lstm" else before[0])
+        return states, tuple(part[0] for part in (after if self.cell.name == "lstm" else (after,)))
+
+    def _unroll(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        weights, states = self.weights(), []
+        for position in x.unbind(dim=1):
+            state = self._step(position, state, weights)
+            states.append(state[0])
+        return torch.stack(states, dim=1), state
+
+    def _step(self, x: Tensor, state: State, weights: Weights) -> State:
+        if self.cell.name == "lstm":
+            return lstm_cell(x, state, weights)
+        if self.cell.name == "gru":
+            return gru_cell(x, state, weights)
+        return rnn_cell(x, state, weights, self.cell.activation)

@@ -1,0 +1,94 @@
+"""What a recurrent decoder sees of the source beside its start state: a mean, or attention."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.nn.attention import attend
+from seqloom.nn.scores import ScoreName, make_score
+from seqloom.types import Tree
+
+Window = Literal["none", "monotonic", "predictive"]
+
+
+class MeanContext(nn.Module):
+    """The mean of the encoder's states, the same at every step: attention that cannot choose."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def remember(self, encoded: Tensor, mask: Tensor) -> Tree:
+        return encoded, encoded, mask
+
+    def forward(
+        self, queries: Tensor, memory: Tree, positions: Tensor | None, coverage: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Context (B, T, D) and weights (B, T, S), the same for every query."""
+        _, values, mask = memory
+        scores = values.new_zeros(values.shape[0], queries.shape[1], values.shape[1])
+        return attend(scores, values, mask.unsqueeze(1))
+
+
+class AttentionContext(nn.Module):
+    """a = Σ α v with α = softmax(score(q, k)), from keys and values that are prepared once a sentence.
+
+    Without projections the encoder's states are keys and values and the decoder's state is the query; with
+    them q = W_q s, k = W_k h, v = W_v h. A window (Luong et al. 2015) lets a query see 2 w + 1 positions:
+    `monotonic` around its own position, `predictive` around p = (S - 1) sigmoid(vᵀ tanh(W q)), where a
+    Gaussian of deviation w / 2 around p also makes the weights fall off, and lets p learn.
+    """
+
+    def __init__(
+        self,
+        states: int,
+        *,
+        score: ScoreName,
+        attention_width: int,
+        projected: bool,
+        window: Window,
+        window_size: int,
+        coverage: bool,
+    ) -> None:
+        super().__init__()
+        self.width = attention_width if projected else states
+        self.query = nn.Linear(states, self.width, bias=False) if projected else nn.Identity()
+        self.key = nn.Linear(states, self.width, bias=False) if projected else nn.Identity()
+        self.value = nn.Linear(states, self.width, bias=False) if projected else nn.Identity()
+        self.score = make_score(score, self.width, self.width, attention_width, coverage=coverage)
+        self.window, self.window_size = window, window_size
+        if window == "predictive":
+            self.centre_inner = nn.Linear(self.width, self.width, bias=False)
+            self.centre_value = nn.Linear(self.width, 1, bias=False)
+
+    def remember(self, encoded: Tensor, mask: Tensor) -> Tree:
+        """Keys (B, S, ·), values (B, S, D) and mask (B, S) of an encoded source."""
+        return self.score.remember(self.key(encoded)), self.value(encoded), mask
+
+    def forward(
+        self, queries: Tensor, memory: Tree, positions: Tensor | None, coverage: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Context (B, T, D) and weights (B, T, S) for queries (B, T, D) at target positions (B, T)."""
+        keys, values, mask = memory
+        queries = self.query(queries)
+        scores = self.score(queries, keys, coverage)
+        if self.window == "none":
+            return attend(scores, values, mask.unsqueeze(1))
+        centre = self._centre(queries, mask, positions).unsqueeze(-1)  # (B, T, 1)
+        distance = torch.arange(mask.shape[1], device=mask.device) - centre  # (B, T, S)
+        allowed = mask.unsqueeze(1) & (distance.abs() <= self.window_size)
+        if self.window == "monotonic":
+            return attend(scores, values, allowed)
+        return attend(scores, values, allowed, factor=(-2 * (distance / self.window_size) ** 2).exp())
+
+    def _centre(self, queries: Tensor, mask: Tensor, positions: Tensor | None) -> Tensor:
+        """The source position (B, T) in the middle of each query's window, never past the last token."""
+        last = (mask.sum(dim=1, keepdim=True) - 1).to(queries.dtype)  # (B, 1)
+        if self.window == "monotonic":
+            assert positions is not None
+            return torch.minimum(positions.to(queries.dtype), last)
+        share = self.centre_value(self.centre_inner(queries).tanh()).squeeze(-1).sigmoid()
+        return share * last

@@ -1,0 +1,84 @@
+"""How well a query fits a key: every score of the lectures, behind one interface.
+
+A score first sees the keys of a sentence once (`remember`), then any number of queries. With coverage, c_j
+says how much weight key j has had so far, and the score may hold it for or against the key (Tu et al. 2016).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.nn.attention import dot_scores
+
+ScoreName = Literal["dot", "scaled-dot", "bilinear", "additive", "feed-forward"]
+
+
+class ProductScore(nn.Module):
+    """e = q·k, q·k / √d, or with a matrix in between qᵀ W k (Luong et al. 2015)."""
+
+    def __init__(self, width: int, *, scaled: bool = False, bilinear: bool = False, coverage: bool = False):
+        super().__init__()
+        self.scaled = scaled
+        self.matrix = nn.Linear(width, width, bias=False) if bilinear else None
+        self.coverage = _coverage_vector(width) if coverage else None
+
+    def remember(self, keys: Tensor) -> Tensor:
+        return keys
+
+    def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
+        """(B, T, S) for queries (B, T, D), keys (B, S, D) and what they have had, (B, T, S)."""
+        if self.matrix is not None:
+            queries = self.matrix(queries)
+        scores = dot_scores(queries, keys, scaled=self.scaled)
+        if self.coverage is None or coverage is None:
+            return scores
+        # As if each key were k_j + c_j w.
+        return scores + coverage * dot_scores(queries, self.coverage.unsqueeze(0), scaled=self.scaled)
+
+
+class PerceptronScore(nn.Module):
+    """e = vᵀ σ(W₁ k + W₂ q): a layer over key and query, of its own width d₃.
+
+    Additive attention (Bahdanau et al. 2015) has σ = tanh and no bias; the feed-forward score reads the
+    concatenation through a relu layer with bias, vᵀ relu(W [k; q] + b), and W [k; q] = W₁ k + W₂ q.
+    """
+
+    def __init__(
+        self, query_width: int, key_width: int, width: int, *, feed_forward: bool, coverage: bool = False
+    ) -> None:
+        super().__init__()
+        self.relu = feed_forward
+        self.key = nn.Linear(key_width, width, bias=feed_forward)
+        self.query = nn.Linear(query_width, width, bias=False)
+        self.value = nn.Linear(width, 1, bias=False)  # the v of the equation
+        self.coverage = _coverage_vector(width) if coverage else None
+
+    def remember(self, keys: Tensor) -> Tensor:
+        """W₁ k (+ b), (B, S, d₃): the same for every query."""
+        return self.key(keys)
+
+    def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
+        """(B, T, S) for queries (B, T, D), remembered keys and what they have had, (B, T, S)."""
+        inner = keys.unsqueeze(1) + self.query(queries).unsqueeze(2)  # (B, T, S, d₃)
+        if self.coverage is not None and coverage is not None:
+            inner = inner + coverage.unsqueeze(-1) * self.coverage
+        return self.value(inner.relu() if self.relu else inner.tanh()).squeeze(-1)
+
+
+def _coverage_vector(width: int) -> nn.Parameter:
+    return nn.Parameter(torch.randn(width) * width**-0.5)
+
+
+def make_score(
+    name: ScoreName, query_width: int, key_width: int, width: int, *, coverage: bool
+) -> ProductScore | PerceptronScore:
+    """The score of that name; `width` is the d₃ of the perceptrons, products want equal widths."""
+    if name in ("additive", "feed-forward"):
+        return PerceptronScore(
+            query_width, key_width, width, feed_forward=name == "feed-forward", coverage=coverage
+        )
+    assert query_width == key_width
+    return ProductScore(key_width, scaled=name == "scaled-dot", bilinear=name == "bilinear", coverage=coverage)

@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from seqloom.config import compose
+from seqloom.data.batching import collate_ids
+from seqloom.errors import SeqloomError
+from seqloom.models.recurrent import Recurrent, RecurrentSettings
+from seqloom.registry import architecture, architectures
+from seqloom.training.loss import cross_entropy
+from seqloom.types import Batch, Vocabularies
+
+WIDTH = 8
+SHARED = Vocabularies(13, 13, True)
+EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-12}
+PRESETS = [name for name, entry in architectures().items() if entry.build is Recurrent]
+SOURCES, TARGETS = [[4, 5, 6, 7], [8], [9, 9, 10]], [[5, 4], [6, 7, 8, 9, 10], []]
+
+
+def _settings(preset: str = "recurrent", **fields: Any) -> RecurrentSettings:
+    overrides = architecture(preset).overrides
+    values = {"width": WIDTH, "layers": 1, "dropout": 0.0, **overrides, "name": preset, **fields}
+    return RecurrentSettings.model_validate(values)
+
+
+def _build(preset: str = "recurrent", vocabularies: Vocabularies = SHARED, **fields: Any) -> Recurrent:
+    torch.manual_seed(1)
+    model = Recurrent(_settings(preset, **fields), vocabularies).double().eval()
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.4)
+    return model
+
+
+@pytest.fixture
+def batch() -> Batch:
+    return collate_ids(SOURCES, TARGETS, range(3))
+
+
+def _loss_gradients(model: Recurrent, batch: Batch) -> dict[str, Tensor]:
+    assert batch.target_out is not None
+    cross_entropy(model.hidden(batch), model.output, batch.target_out, 0.1).total.backward()  # type: ignore[no-untyped-call]
+    return {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_equations_one_by_one_are_the_fused_kernels(preset: str, batch: Batch) -> None:
+    fused, steps = _build(preset, kernel="fused"), _build(preset, kernel="steps")
+    assert_close(steps.hidden(batch), fused.hidden(batch), **EXACT)
+    expected = _loss_gradients(fused, batch)
+    assert expected.keys() == dict(fused.named_parameters()).keys()
+    assert_close(_loss_gradients(steps, batch), expected, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "fields, calls",
+    [
+        ({}, 1),
+        ({"query": "previous"}, 1),
+        ({"window": "predictive"}, 1),
+        ({"context": "last"}, 1),
+        ({"kernel": "steps"}, 6),
+        ({"input_feeding": True}, 6),
+        ({"coverage": True}, 6),
+    ],
+    ids=str,
+)
+def test_the_whole_target_takes_one_call_unless_something_feeds_back(
+    fields: dict[str, Any], calls: int, batch: Batch
+) -> None:
+    model, widths = _build(**fields), []
+    model.decoder.register_forward_hook(lambda module, inputs, outputs: widths.append(inputs[0].shape[1]))
+    model.hidden(batch)
+    assert batch.target_in is not None and batch.target_in.shape[1] == 6
+    assert widths == [6 // calls] * calls
+
+
+def _one_by_one(model: Recurrent, source: list[int], target: list[int]) -> tuple[Tensor, Tensor]:
+    """Answers and weights of one pair by the docstring's equations, without a batch and without padding."""
+    settings, batch = model.settings, collate_ids([source], [target], range(1))
+    encoded, lasts = model.encoder(model.source_embedding(batch.source), batch.source_lengths)
+    above = len(model.decoder.layers) - settings.layers
+    tops = [*lasts.unbind(dim=1), *[lasts[:, -1]] * above][-len(model.decoder.layers) :]
+    cells = [torch.stack([bridge(top).tanh() for top in tops], dim=1) for bridge in model.bridge]
+    cells += [torch.zeros_like(cells[0])] * (model.cell.parts - len(cells))
+    asking = cells[0][:, -1:]  # s_0, the top layer's first hidden state
+    fed = torch.zeros(1, 1, model.output.in_features, dtype=torch.float64)
+    had = torch.zeros(1, 1, encoded.shape[1], dtype=torch.float64)
+
+    def look(query: Tensor, position: int) -> tuple[Tensor, Tensor]:
+        if model.context is None:
+            return query[..., :0], query[..., :0]
+        memory = model.context.remember(encoded, torch.ones(1, encoded.shape[1], dtype=torch.bool))
+        found: tuple[Tensor, Tensor] = model.context(query, memory, torch.tensor([[position]]), had)
+        return found
+
+    assert batch.target_in is not None
+    answers, weights = [], []
+    for position, symbol in enumerate(batch.target_in[0].tolist()):
+        y = model.target_embedding.weight[symbol].view(1, 1, -1)
+        if settings.query == "previous":
+            a, alpha = look(asking, position)
+        if settings.input_feeding:
+            y = torch.cat((y, a if settings.query == "previous" else fed), dim=-1)
+        s, cells = model.decoder(y, tuple(cells))
+        if settings.query == "current":
+            a, alpha = look(s, position)
+        answer = torch.cat((a, s), dim=-1)
+        if settings.combine == "tanh" and settings.context != "last":
+            assert model.combine is not None
+            answer = (answer @ model.combine.weight.T + model.combine.bias).tanh()
+        fed, asking, had = answer, s, had + (alpha if settings.coverage else 0)
+        answers.append(answer[0, 0])
+        weights.append(alpha[0, 0])
+    return torch.stack(answers), torch.stack(weights)
+
+
+FEEDING = [
+    {"input_feeding": feeding, "query": query, "combine": combine}
+    for feeding in (False, True)
+    for query in ("current", "previous")
+    for combine in ("tanh", "concat")
+]
+OTHERS: list[dict[str, Any]] = [
+    {"context": "last"},
+    {"context": "mean", "input_feeding": True},
+    {"context": "mean", "query": "previous", "input_feeding": True},
+    {"coverage": True},
+    {"coverage": True, "score": "additive", "query": "previous"},
+    {"coverage": True, "score": "dot", "input_feeding": True},
+    {"window": "monotonic", "window_size": 1},
+    {"window": "monotonic", "window_size": 1, "query": "previous", "input_feeding": True},
+    {"window": "predictive", "window_size": 1},
+    {"window": "predictive", "window_size": 1, "coverage": True},
+    {"projections": "separate", "attention_width": 5, "combine": "concat", "input_feeding": True},
+    {"layers": 2, "decoder_layers": 3, "residual": True, "query": "previous"},
+    {"layers": 3, "decoder_layers": 2, "start": "state", "context": "last"},
+    {"cell": "gru", "start": "state", "layers": 2, "input_feeding": True},
+]
+
+
+@pytest.mark.parametrize("kernel", ["fused", "steps"])
+@pytest.mark.parametrize("fields", [*FEEDING, *OTHERS], ids=str)
+def test_the_model_is_a_loop_over_pairs_and_positions(
+    fields: dict[str, Any], kernel: str, batch: Batch
+) -> None:
+    model = _build(**fields, kernel=kernel)
+    hidden = model.hidden(batch)
+    for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
+        expected, weights = _one_by_one(model, source, target)
+        assert_close(hidden[row, : len(target) + 1], expected, **EXACT)
+        alone = collate_ids([source], [target], range(1))
+        assert alone.target_in is not None
+        memory, state = model.start(alone)
+        for position, last in enumerate(alone.target_in.unbind(dim=1)):
+            step = model.step(memory, state, last)
+            state = step.state
+            if step.attention is None:
+                assert fields["context"] == "last"
+            else:
+                assert_close(step.attention[0], weights[position], **EXACT)
+
+
+def test_coverage_is_the_weight_that_a_position_has_had(batch: Batch) -> None:
+    model = _build("lstm-additive", coverage=True)
+    memory, state = model.start(batch)
+    had = torch.zeros(batch.source.shape, dtype=torch.float64)
+    assert batch.target_in is not None
+    for last in batch.target_in.unbind(dim=1):
+        assert_close(state["coverage"], had, **EXACT)
+        step = model.step(memory, state, last)
+        assert step.attention is not None
+        had, state = had + step.attention, step.state
+    assert_close(state["coverage"].sum(dim=1), torch.full((3,), 6.0, dtype=torch.float64), **EXACT)
+
+
+@pytest.mark.parametrize("feeding", [False, True])
+def test_the_mean_is_attention_that_cannot_choose(feeding: bool, batch: Batch) -> None:
+    attention, mean = _build("lstm-bilinear", input_feeding=feeding), _build("lstm-mean", input_feeding=feeding)
+    weights = attention.state_dict()
+    del weights["context.score.matrix.weight"]
+    mean.load_state_dict(weights)
+    assert not torch.allclose(mean.hidden(batch), attention.hidden(batch))
+    torch.nn.init.zeros_(attention.get_parameter("context.score.matrix.weight"))
+    assert_close(mean.hidden(batch), attention.hidden(batch), **EXACT)
+
+
+def test_the_decoder_starts_from_the_hidden_state_or_from_the_cell_too(batch: Batch) -> None:
+    hidden, both = _build(start="hidden"), _build(start="state")
+    _, lasts = both.encoder(both.source_embedding(batch.source), batch.source_lengths)
+    starts = both.start(batch)[1]["cells"]
+    assert_close(starts, tuple(bridge(lasts).tanh() for bridge in both.bridge), **EXACT)
+    assert not torch.allclose(starts[0], starts[1])
+    assert hidden.start(batch)[1]["cells"][0].any()
+    assert not hidden.start(batch)[1]["cells"][1].any()
+    assert len(_build(start="state", cell="gru").bridge) == 1  # it has no cell
+
+
+@pytest.mark.parametrize("layers, origins", [(1, (2,)), (2, (1, 2)), (3, (0, 1, 2)), (5, (0, 1, 2, 2, 2))])
+def test_every_decoder_starts_from_the_top_of_the_encoder(
+    layers: int, origins: tuple[int, ...], batch: Batch
+) -> None:
+    model = _build(layers=3, decoder_layers=layers)
+    _, lasts = model.encoder(model.source_embedding(batch.source), batch.source_lengths)
+    start = model.start(batch)[1]["cells"][0]
+    assert start.shape == (3, layers, WIDTH)
+    for layer, origin in enumerate(origins):
+        assert_close(start[:, layer], model.bridge[0](lasts[:, origin]).tanh(), **EXACT)
+
+
+def test_side_by_side_makes_the_output_layer_wider_and_leaves_it_untied(batch: Batch) -> None:
+    narrow, wide = _build(combine="tanh"), _build(combine="concat")
+    assert narrow.output.weight is narrow.target_embedding.weight
+    assert wide.output.weight.shape == (13, 2 * WIDTH)
+    assert wide.hidden(batch).shape == (3, 6, 2 * WIDTH)
+    assert wide.source_embedding is wide.target_embedding  # these two still can be one
+    projected = _build(combine="concat", projections="separate", attention_width=5)
+    assert projected.output.in_features == WIDTH + 5
+    bottleneck = _build(combine="concat", context="last", tie="target")  # nothing to put beside
+    assert bottleneck.output.weight is bottleneck.target_embedding.weight
+
+
+def test_only_what_has_a_context_says_where_it_looked(batch: Batch) -> None:
+    for context, looks in (("last", False), ("mean", True), ("attention", True)):
+        model = _build(context=context)
+        memory, state = model.start(batch)
+        assert (model.step(memory, state, torch.tensor([1, 1, 1])).attention is not None) == looks
+
+
+@pytest.mark.parametrize(
+    "name, fields, words",
+    [
+        ("recurrent", {"width": 9}, "model.width=9 must be even: half of the encoder reads backwards"),
+        (
+            "recurrent",
+            {"cell": "gru", "activation": "relu"},
+            "model.activation=relu needs model.cell=rnn, not gru",
+        ),
+        ("lstm-last", {"input_feeding": True}, "model.input_feeding has nothing to feed: model.context=last"),
+        ("lstm-last", {"coverage": True}, "need model.context=attention, not last"),
+        ("lstm-mean", {"window": "monotonic"}, "need model.context=attention, not mean"),
+        ("recurrent", {"combine": "concat", "tie": "all"}, "model.tie=all needs an output layer as wide"),
+        ("recurrent", {"combine": "concat", "tie": "target"}, "model.tie=target needs an output layer as wide"),
+        ("recurrent", {"window_size": 0}, "model.window_size in the options"),
+        ("recurrent", {"score": "cosine"}, "model.score in the options"),
+    ],
+)
+def test_what_does_not_fit_together_is_a_sentence(name: str, fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(SeqloomError) as caught:
+        compose(values={"model.name": name, **{f"model.{key}": value for key, value in fields.items()}})
+    assert words in str(caught.value)
+    assert str(caught.value).endswith((".", ")."))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"width": 9, "direction": "forward"},
+        {"cell": "rnn", "activation": "identity"},
+        {"context": "mean", "input_feeding": True},
+        {"context": "last", "combine": "concat", "tie": "target"},
+        {"combine": "concat", "tie": "none"},
+    ],
+    ids=str,
+)
+def test_what_does_fit_is_taken(fields: dict[str, Any], batch: Batch) -> None:
+    config = compose(
+        values={"model.name": "recurrent", **{f"model.{key}": value for key, value in fields.items()}}
+    )
+    assert {key: getattr(config.model, key) for key in fields} == fields
+    assert _build(**fields)(batch).isfinite().all()
+
+
+def test_every_preset_says_in_what_it_differs_and_keeps_what_the_user_sets() -> None:
+    assert set(PRESETS) == {
+        "recurrent",
+        *("rnn-last", "lstm-last", "gru-last", "lstm-mean"),
+        *(
+            "lstm-dot",
+            "lstm-scaled-dot",
+            "lstm-bilinear",
+            "lstm-additive",
+            "lstm-additive-feed",
+            "gru-additive",
+        ),
+        "bilstm-deep",
+    }
+    for name in PRESETS:
+        given = compose(values={"model.name": name, "model.kernel": "steps"}).model
+        assert isinstance(given, RecurrentSettings)
+        assert given.name == name and given.kernel == "steps"
+        cell, _, rest = name.partition("-")
+        assert given.cell == {"recurrent": "lstm", "bilstm": "lstm"}.get(cell, cell)
+        if rest in ("last", "mean"):
+            assert given.context == rest
+        elif rest.removesuffix("-feed") in ("dot", "scaled-dot", "bilinear", "additive"):
+            assert (given.context, given.score) == ("attention", rest.removesuffix("-feed"))
+            assert given.input_feeding == rest.endswith("-feed")
+    deep = _settings("bilstm-deep")
+    assert (deep.direction, deep.layers, deep.decoder_layers, deep.residual) == ("both", 2, 4, True)
