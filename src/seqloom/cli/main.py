@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from seqloom import __version__
-from seqloom.cli import data, demo, evaluate, info, models, train, translate
+from seqloom.cli import data, demo, evaluate, info, inspect, models, train, translate
 from seqloom.errors import SeqloomError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("demo")(demo.demo)
 app.command("models")(models.models)
 app.command("info")(info.info)
 app.add_typer(data.app, name="data")
+app.add_typer(inspect.app, name="inspect")
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,130 @@
+"""`seqloom inspect`: look inside a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seqloom.errors import SeqloomError
+
+SHOWN = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)  # distances in the table
+
+if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
+    from rich.table import Table
+    from torch import nn
+
+    from seqloom.data.store import TokenStore
+    from seqloom.inspect.gradients import GradientFlow
+
+app = typer.Typer(no_args_is_help=True, help="Look inside a model: how far its gradients reach.")
+
+
+@app.command()
+def gradients(
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN|CONFIG", help="The models: run directories (best weights), YAML files (fresh ones)."
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Draw the curves: .png, .svg or .pdf.")] = None,
+    batches: Annotated[int, typer.Option(min=1, help="Batches of 16 pairs, longest targets first.")] = 2,
+    max_distance: Annotated[int, typer.Option(min=1, help="How far back to look, in tokens.")] = 50,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="An option of the YAML files, e.g. data.train=pairs.tsv.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="A list of objects, one per model.")] = False,
+) -> None:
+    """Measure how the loss at step i depends on states and inputs before it, by distance.
+
+    The pairs come from the validation part of each model's own data.
+    """
+    from seqloom.files import check_can_write
+    from seqloom.inspect.gradients import longest_batches, measure_gradients
+    from seqloom.inspect.picture import check_suffix, new_figure
+    from seqloom.progress import counter
+
+    if out:
+        check_suffix(out)
+        check_can_write(out)
+        new_figure(1, 1)  # tells before the measurement if matplotlib is missing
+    if set_ and all(path.is_dir() for path in models):
+        raise SeqloomError(
+            "--set has no configuration file to change: a run is as it was trained.", "leave it out"
+        )
+    flows = []
+    for path in models:
+        model, store = _open(path, set_ or [])
+        chosen = longest_batches(store, batches)
+        steps = sum(int(batch.target_lengths.max()) for batch in chosen if batch.target_lengths is not None)
+        with counter(f"{path}: steps", total=steps) as advance:
+            flow = measure_gradients(
+                model, chosen, name=str(path), max_distance=max_distance, on_progress=advance
+            )
+        flows.append(flow)
+    if out:
+        from seqloom.inspect.gradient_picture import gradient_picture
+
+        gradient_picture(flows, out)
+    if json_:
+        print(json.dumps([flow.as_dict() for flow in flows], indent=2, ensure_ascii=False))
+    else:
+        _print(flows)
+
+
+def _open(path: Path, assignments: list[str]) -> tuple[nn.Module, TokenStore]:
+    """The model of a run (best weights) or of a configuration (fresh ones), and its validation part."""
+    from seqloom.config import compose
+    from seqloom.corpus import Corpus
+    from seqloom.run import Run, build_model, load
+
+    if path.is_dir():
+        run = Run.open(path)
+        model: Any = load(path, device="cpu").model
+        config = run.config()
+        return model, Corpus(config.data, config.text).reopen(run).valid
+    if not path.is_file():
+        raise SeqloomError(
+            f"{path} is neither a run directory nor a configuration file.",
+            "give the folder that --out named when training, or a YAML file",
+        )
+    config = compose(path, assignments=assignments)
+    prepared = Corpus(config.data, config.text).prepare(say=lambda line: print(line, file=sys.stderr))
+    return build_model(config, prepared.tokenizers), prepared.valid
+
+
+def _print(flows: list[GradientFlow]) -> None:
+    from rich.console import Console
+
+    console = Console()
+    for flow in flows:
+        console.print(_table(flow))
+        if flow.spectral_radius is not None:
+            console.print(f"largest |λ| of W: {flow.spectral_radius:.4f}\n", highlight=False)
+
+
+def _table(flow: GradientFlow) -> Table:
+    """Mean norms at some distances, a column per curve."""
+    from rich import box
+    from rich.table import Table
+
+    heads = {"hidden": "hidden state", "cell": "cell", "target": "target input"}
+    columns = {head: flow.curves[kind] for kind, head in heads.items() if kind in flow.curves}
+    if flow.prediction:
+        columns["W^ℓ alone"] = flow.prediction
+    columns["source, from its end"] = flow.curves["source"]
+    title = f"{flow.name}: mean norm of the gradient, {flow.sentences} pairs"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    for head in ("distance", *columns):
+        table.add_column(head, justify="right")
+    longest = max(len(curve.norm) for curve in columns.values())
+    for distance in (distance for distance in SHOWN if distance < longest):
+        cells = (
+            f"{curve.norm[distance]:.2e}" if distance < len(curve.norm) else "" for curve in columns.values()
+        )
+        table.add_row(str(distance), *cells)
+    return table

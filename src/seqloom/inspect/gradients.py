@@ -1,0 +1,223 @@
+"""How far back the gradient reaches: the norm of ∂J_i/∂h_j by the distance i - j, measured on real batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from seqloom.data.batching import collate
+from seqloom.data.store import TokenStore
+from seqloom.errors import SeqloomError
+from seqloom.nn.cells import RecurrentLayer, State
+from seqloom.training.loss import cross_entropy
+from seqloom.types import Batch
+
+SENTENCES = 16  # per batch: every target step costs one backward pass over all of them
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Gradients by distance 0, 1, 2 …, averaged over all rows and steps that reach so far."""
+
+    norm: list[float]  # the mean norm
+    ratio: list[float]  # the same, divided by the mean norm at distance 0 of the same rows and steps
+    count: list[int]  # how many gradients the means are of
+
+
+@dataclass(frozen=True)
+class GradientFlow:
+    """How the loss at target step i depends on what was there before.
+
+    The curves are `hidden` and `cell`, by a recurrent decoder's states (all layers together) and an LSTM's
+    cells, and `target` and `source`, by the embedding vectors of both sides. Distances are target steps, i - j,
+    and for `source` tokens from its end. A simple RNN of one layer has a `prediction`: what W^ℓ alone leaves of
+    ∂J_i/∂h_i.
+    """
+
+    name: str
+    sentences: int
+    curves: dict[str, Curve]
+    prediction: Curve | None = None
+    spectral_radius: float | None = None  # the largest |λ| of W
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain data, for JSON."""
+        return asdict(self)
+
+
+@torch.enable_grad()
+def measure_gradients(
+    model: nn.Module,
+    batches: Sequence[Batch],
+    *,
+    name: str = "",
+    max_distance: int = 50,
+    on_progress: Callable[[int], None] | None = None,
+) -> GradientFlow:
+    """Norms of ∂J_i/∂(state, input vector) by distance, without dropout; the model stays as it is.
+
+    One backward pass per target step i serves all rows of a batch: rows do not see each other, so the gradient
+    of the sum of their losses is the gradient of each. `on_progress` hears of every step.
+    """
+    probe = _Probe(model)
+    eigen = EigenPowers(probe.recurrent_matrix) if probe.recurrent_matrix is not None else None
+    sums: dict[str, _Sums] = {}
+    for batch in batches:
+        assert batch.target_out is not None
+        hidden = probe.forward(batch)  # (B, T, A)
+        for i in range(hidden.shape[1]):
+            targets = batch.target_out[:, i : i + 1]
+            loss = cross_entropy(hidden[:, i : i + 1], probe.output, targets).total
+            gradients = probe.gradients(loss, i)
+            norms = {kind: g.double().norm(dim=-1) for kind, g in gradients.items()}  # each (B, positions)
+            if eigen:
+                norms["prediction"] = eigen.norms(gradients["hidden"][:, i], longest=i).flip(1)
+            for kind, found in norms.items():
+                last = batch.source_lengths.unsqueeze(1) - 1 if kind == "source" else i
+                distances = last - torch.arange(found.shape[1], device=found.device).expand_as(found)
+                sums.setdefault(kind, _Sums(max_distance)).add(found, distances, batch.target_mask[:, i])
+            if on_progress:
+                on_progress(1)
+    curves = {kind: one.curve() for kind, one in sums.items()}
+    return GradientFlow(
+        name=name,
+        sentences=sum(len(batch.source) for batch in batches),
+        prediction=curves.pop("prediction", None),
+        curves=curves,
+        spectral_radius=eigen.spectral_radius if eigen else None,
+    )
+
+
+def longest_batches(store: TokenStore, count: int) -> list[Batch]:
+    """So many small batches of the pairs with the longest targets, which are those that reach far."""
+    _, targets = store.lengths(0, len(store))
+    order = np.argsort(-targets, kind="stable")[: count * SENTENCES]
+    return [collate(store, order[first : first + SENTENCES]) for first in range(0, len(order), SENTENCES)]
+
+
+class EigenPowers:
+    """Norms of g W^ℓ from W = Q Λ Q⁻¹: a power of the matrix is that power of its eigenvalues.
+
+    With h' = W h + … the chain rule gives ∂J_i/∂h_j = ∂J_i/∂h_i W^(i-j), exactly so if σ(x) = x (Pascanu et al.
+    2013, section 2.1): it vanishes if every |λ| is below 1 and may explode if one is above.
+    """
+
+    def __init__(self, matrix: Tensor) -> None:
+        self._values, self._vectors = torch.linalg.eig(matrix.detach().double())
+        self._inverse = torch.linalg.inv(self._vectors)
+
+    @property
+    def spectral_radius(self) -> float:
+        return float(self._values.abs().max())
+
+    def norms(self, gradients: Tensor, longest: int) -> Tensor:
+        """‖g W^ℓ‖ of the rows (B, D) for ℓ from 0 to `longest`, (B, longest + 1)."""
+        coordinates = gradients.to(self._vectors.dtype) @ self._vectors  # (B, D), in the basis of eigenvectors
+        powers = torch.vander(self._values, longest + 1, increasing=True).T  # (ℓ, D)
+        products = (coordinates.unsqueeze(1) * powers) @ self._inverse  # (B, ℓ, D)
+        norms: Tensor = products.norm(dim=-1)
+        return norms
+
+
+class _Probe:
+    """A copy of a model that keeps the tensors of a forward pass whose gradients are wanted.
+
+    A decoder that can unroll is asked step by step, by the equations of its cells and not by fused kernels: so
+    every h_j and c_j is one tensor on all ways from there to the loss, be it the next step, the output, the
+    attention or what is fed back.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        if not hasattr(model, "hidden"):
+            raise _no_gradients(model, "is not trained by gradient")
+        self._model = cast(Any, deepcopy(model).eval())
+        self.output: nn.Linear = self._model.output
+        self._batch: Batch | None = None
+        self._inputs: dict[str, Tensor] = {}
+        self._states: list[State] = []  # step by step, in each step layer by layer
+        self._layers: list[RecurrentLayer] = []
+        for module in self._model.modules():
+            if isinstance(module, nn.Embedding):
+                module.register_forward_hook(self._keep_input)
+        if hasattr(self._model, "unroll"):
+            self._layers = list(self._model.decoder.layers)
+        for layer in self._layers:
+            layer.cell = replace(layer.cell, kernel="steps")
+            layer.register_forward_hook(self._keep_state)
+
+    @property
+    def recurrent_matrix(self) -> Tensor | None:
+        """W of a decoder that is one layer of simple RNN."""
+        if [layer.cell.name for layer in self._layers] != ["rnn"]:
+            return None
+        return self._layers[0].weights().hidden
+
+    def forward(self, batch: Batch) -> Tensor:
+        """What the output layer sees, (B, T, A)."""
+        self._batch = batch
+        self._inputs.clear()
+        self._states.clear()
+        hidden: Tensor = self._model.unroll(batch)[0] if self._layers else self._model.hidden(batch)
+        if len(self._inputs) < 2:
+            raise _no_gradients(self._model, "has no embedding of each side")
+        return hidden
+
+    def gradients(self, loss: Tensor, step: int) -> dict[str, Tensor]:
+        """Gradients of a loss at that step: (B, step + 1, layers x D) by states, (B, positions, D) else."""
+        states = self._states[: (step + 1) * len(self._layers)]
+        parts = list(zip(*states, strict=True))  # hidden states, and cells if there are any
+        wanted = [*self._inputs.values(), *(tensor for part in parts for tensor in part)]
+        found = iter(torch.autograd.grad(loss, wanted, retain_graph=True, materialize_grads=True))
+        gradients = {kind: next(found) for kind in self._inputs}
+        for kind, part in zip(("hidden", "cell"), parts, strict=False):
+            stacked = torch.stack([next(found) for _ in part], dim=1)  # (B, steps x layers, D)
+            gradients[kind] = stacked.reshape(len(stacked), step + 1, -1)
+        return gradients
+
+    def _keep_input(self, module: nn.Module, inputs: tuple[Tensor, ...], embedded: Tensor) -> None:
+        """Both sides may share one embedding: the ids tell which side is being embedded."""
+        assert self._batch is not None
+        if inputs[0] is self._batch.source:
+            self._inputs["source"] = embedded
+        elif inputs[0] is self._batch.target_in:
+            self._inputs["target"] = embedded
+
+    def _keep_state(self, module: nn.Module, inputs: Any, result: tuple[Tensor, State]) -> None:
+        self._states.append(result[1])
+
+
+def _no_gradients(model: nn.Module, reason: str) -> SeqloomError:
+    return SeqloomError(
+        f"The gradients of {type(model).__name__} cannot be inspected: it {reason}.",
+        "choose a neural model, see `seqloom models`",
+    )
+
+
+class _Sums:
+    """Sums of norms by distance, and of the norms at distance 0 of the same rows and steps."""
+
+    def __init__(self, longest: int) -> None:
+        self._norms, self._nearest = torch.zeros(2, longest + 1, dtype=torch.float64)
+        self._counts = torch.zeros(longest + 1, dtype=torch.int64)
+
+    def add(self, norms: Tensor, distances: Tensor, rows: Tensor) -> None:
+        """Adds norms (B, positions) at distances (B, positions) of the rows (B,) that are real at this step."""
+        nearest = norms[distances == 0].unsqueeze(1).expand_as(norms)  # a row has one position at distance 0
+        seen = rows.unsqueeze(1) & (distances >= 0) & (distances < len(self._counts))
+        places = distances[seen].cpu()
+        self._norms.index_add_(0, places, norms[seen].cpu())
+        self._nearest.index_add_(0, places, nearest[seen].cpu())
+        self._counts += places.bincount(minlength=len(self._counts))
+
+    def curve(self) -> Curve:
+        """The means up to the longest distance that was met; a ratio to nothing is 0."""
+        met = self._counts > 0
+        norms, nearest, counts = self._norms[met], self._nearest[met], self._counts[met]
+        ratios = torch.where(nearest > 0, norms / nearest, 0.0)
+        return Curve((norms / counts).tolist(), ratios.tolist(), counts.tolist())
