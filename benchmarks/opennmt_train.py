@@ -9,29 +9,20 @@ does not.
 
 from __future__ import annotations
 
-import json
 import sys
-import time
 from typing import Any
+
+from recorder import Recorder
 
 
 def main() -> None:
     from onmt.bin import train  # type: ignore[import-not-found]
     from onmt.utils.report_manager import ReportMgr  # type: ignore[import-not-found]
 
-    path, limit = sys.argv.pop(1), float(sys.argv.pop(1))
-    tokens, first = 0, None
+    recorder = Recorder(sys.argv.pop(1), float(sys.argv.pop(1)))
 
-    def report(self: Any, step: int, _steps: int, _rate: float, _patience: Any, statistics: Any) -> None:
-        nonlocal tokens, first
-        tokens += statistics.n_words
-        seconds = time.time() - self.start_time
-        row = {"kind": "train", "step": step, "seconds": seconds, "target_tokens": tokens}
-        with open(path, "a", encoding="utf-8") as metrics:
-            metrics.write(json.dumps(row) + "\n")
-        first = seconds if first is None else first
-        if seconds - first >= limit:  # filling its first bucket is no training
-            sys.exit(0)
+    def report(_self: Any, step: int, _steps: int, _rate: float, _patience: Any, statistics: Any) -> None:
+        recorder.update(step, statistics.n_words)
 
     ReportMgr._report_training = report
     train.main()

@@ -1,72 +1,25 @@
-"""Other toolkits, each in a virtual environment of its own: set up once, then measured like seqloom.
+"""Other toolkits, each in a virtual environment of its own and with a model as near to seqloom's as it allows.
 
-A further peer is an `Environment`, a function that returns a `Measurement`, and its line in `PEERS`.
+A further peer is an `Environment`, a driver that records its updates, and a function that returns a
+`Measurement`, named among the contestants of train.py.
 """
 
 from __future__ import annotations
 
-import importlib.metadata
-import json
-import subprocess
-import sys
-import venv
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from environment import Environment
 from measure import Measurement, measure
-from workload import PIECES, Workload
+from workload import LSTM, PIECES, VOCABULARY, Transformer, Workload
 
-from seqloom.errors import SeqloomError
+_HERE = Path(__file__).resolve().parent
+_NEVER = 10**9  # updates between two validations or checkpoints
 
-HERE = Path(__file__).resolve().parent
-
-
-@dataclass(frozen=True)
-class Environment:
-    """What to install for a peer, beside the torch release that seqloom itself runs on."""
-
-    name: str
-    package: str
-    version: str
-    requirements: tuple[str, ...] = ()
-    stubs: tuple[str, ...] = ()  # modules that it imports but does not need here: empty ones will do
-    torch: str = field(default_factory=lambda: importlib.metadata.version("torch").split("+")[0])
-
-    def python(self, environments: Path) -> str:
-        """The interpreter of this environment, which is built first unless it stands already."""
-        folder = environments / self.name
-        interpreter, ready = folder / "bin" / "python", folder / "ready.json"
-        recipe = json.dumps(asdict(self), sort_keys=True)
-        if not ready.is_file() or ready.read_text(encoding="utf-8") != recipe:
-            print(f"setting up {self.package} {self.version} in {folder} (once)", file=sys.stderr)
-            self._build(folder, interpreter)
-            ready.write_text(recipe, encoding="utf-8")
-        return str(interpreter)
-
-    def _build(self, folder: Path, interpreter: Path) -> None:
-        venv.create(folder, clear=True, with_pip=True)
-        torch = f"torch=={self.torch}"
-        self._pip(interpreter, torch)
-        # The peer's own pins would bring an older torch; its other requirements are named one by one.
-        self._pip(interpreter, "--no-deps", f"{self.package}=={self.version}")
-        self._pip(interpreter, torch, *self.requirements)
-        for module in self.stubs:
-            (next(folder.glob("lib/python*/site-packages")) / f"{module}.py").touch()
-
-    def _pip(self, interpreter: Path, *arguments: str) -> None:
-        command = [str(interpreter), "-m", "pip", "install", "--quiet", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise SeqloomError(
-                f"{self.package} could not be installed: pip ended with {done.returncode}.\n{done.stderr}",
-                "see that pip can reach a package index, or leave this peer out of --peers",
-            )
-
-
-OPENNMT = Environment(
+_OPENNMT = Environment(
     name="opennmt",
     package="OpenNMT-py",
     version="3.5.1",
@@ -86,38 +39,102 @@ OPENNMT = Environment(
     stubs=("fasttext",),
 )
 
+_JOEYNMT = Environment(
+    name="joeynmt",
+    package="joeynmt",
+    version="2.3.0",
+    requirements=(
+        *("importlib_metadata", "matplotlib", "numpy", "packaging", "pyyaml", "sacrebleu", "six"),
+        *("sentencepiece==0.2.0", "subword-nmt", "tensorboard", "tqdm"),
+    ),
+)
 
-def opennmt(workload: Workload, environments: Path, folder: Path) -> Measurement:
-    """OpenNMT-py, with a configuration as near to seqloom's model as it allows."""
-    python = OPENNMT.python(environments)
-    config, vocabulary, metrics = folder / "config.yaml", folder / "vocabulary.txt", folder / "metrics.jsonl"
-    # It adds four special symbols of its own.
-    vocabulary.write_text("\n".join(workload.corpus.vocabulary) + "\n", encoding="utf-8")
-    config.write_text(yaml.safe_dump(_opennmt_config(workload, vocabulary, folder)), encoding="utf-8")
-    driver = str(HERE / "opennmt_train.py")
+
+def opennmt(model: Transformer, workload: Workload, environments: Path, folder: Path) -> Measurement:
+    """OpenNMT-py's Transformer."""
+    config = _opennmt_config(model, workload, folder)
+    return _train(_OPENNMT, "-config", config, workload, environments, folder, name="OpenNMT-py")
+
+
+def joeynmt(
+    model: LSTM, workload: Workload, environments: Path, folder: Path, *, by_length: bool = False
+) -> Measurement:
+    """Joey NMT's recurrent model; its batches are of random sentences, or `by_length` of like lengths.
+
+    It has no batches of like lengths. But it makes them one after the other from the file when it does not
+    shuffle, so a file in the right order shows what its model does without so much padding.
+    """
+    lengths = workload.corpus.lengths
+    order = like_lengths(lengths, workload.batch_tokens) if by_length else range(len(lengths))
+    for language in ("en", "de"):
+        lines = Path(workload.corpus.file(f"train.{language}{PIECES}")).read_text(encoding="utf-8").split("\n")
+        _write_lines(folder / f"train.{language}", [lines[i] for i in order])
+        _write_lines(folder / f"dev.{language}", lines[:1])  # it asks for one, but never uses it here
+    config = _joeynmt_config(model, workload, folder, shuffle=not by_length)
+    name = "Joey NMT (sorted)" if by_length else "Joey NMT"
+    return _train(_JOEYNMT, "train", config, workload, environments, folder, name=name)
+
+
+def like_lengths(lengths: Sequence[tuple[int, int]], batch_tokens: int) -> list[int]:
+    """An order of the pairs in which Joey NMT's batches have like lengths and follow each other at random.
+
+    Its batch is full as soon as rows × the longest side reach the budget; the last one, not full, stays last,
+    or the ones behind it would begin elsewhere.
+    """
+    batches: list[list[int]] = [[]]
+    widest = 0
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i][::-1]):  # by target, then by source
+        batches[-1].append(i)
+        widest = max(widest, *lengths[i])
+        if widest * len(batches[-1]) >= batch_tokens:
+            batches.append([])
+            widest = 0
+    rest = batches.pop()
+    random.Random(1).shuffle(batches)
+    return [i for batch in (*batches, rest) for i in batch]
+
+
+def _train(
+    environment: Environment,
+    option: str,  # what its command line has before the configuration
+    config: dict[str, Any],
+    workload: Workload,
+    environments: Path,
+    folder: Path,
+    *,
+    name: str,
+) -> Measurement:
+    """One run of a peer by its driver, which stands beside this file."""
+    python = environment.python(environments)
+    file, metrics = folder / "config.yaml", folder / "metrics.jsonl"
+    file.write_text(yaml.safe_dump(config), encoding="utf-8")
+    driver = str(_HERE / f"{environment.name}_train.py")
     return measure(
-        [python, driver, str(metrics), str(workload.seconds), "-config", str(config)],
+        [python, driver, str(metrics), str(workload.seconds), option, str(file)],
         metrics,
         workload,
-        name=OPENNMT.package,
-        version=OPENNMT.version,
+        name=name,
+        version=environment.version,
         log=folder / "output.log",
     )
 
 
-def _opennmt_config(workload: Workload, vocabulary: Path, folder: Path) -> dict[str, Any]:
-    model, corpus = workload.model, workload.corpus
-    never = 10**9
+def _write_lines(file: Path, lines: Sequence[str]) -> None:
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _opennmt_config(model: Transformer, workload: Workload, folder: Path) -> dict[str, Any]:
+    file = workload.corpus.file
     return {
         "data": {
             "train": {
-                "path_src": corpus.file(f"train.en{PIECES}"),
-                "path_tgt": corpus.file(f"train.de{PIECES}"),
+                "path_src": file(f"train.en{PIECES}"),
+                "path_tgt": file(f"train.de{PIECES}"),
                 "transforms": [],
             }
         },
-        "src_vocab": str(vocabulary),
-        "tgt_vocab": str(vocabulary),
+        "src_vocab": file(VOCABULARY),
+        "tgt_vocab": file(VOCABULARY),
         "share_vocab": True,
         "share_embeddings": True,
         "share_decoder_embeddings": True,
@@ -132,7 +149,7 @@ def _opennmt_config(workload: Workload, vocabulary: Path, folder: Path) -> dict[
         "add_qkvbias": True,  # as in seqloom
         "dropout": [model.dropout],
         "attention_dropout": [0.0],  # as in seqloom; dropping attention weights would cost it time
-        "label_smoothing": model.label_smoothing,
+        "label_smoothing": workload.label_smoothing,
         "param_init": 0.0,
         "param_init_glorot": True,
         "optim": "adam",
@@ -148,13 +165,64 @@ def _opennmt_config(workload: Workload, vocabulary: Path, folder: Path) -> dict[
         # its two workers then keep both cores busy for minutes, and hardly an update is made meanwhile.
         "bucket_size": 29_000,
         "model_dtype": "fp32",
-        "train_steps": never,
-        "valid_steps": never,
-        "save_checkpoint_steps": never,
+        "train_steps": _NEVER,
+        "valid_steps": _NEVER,
+        "save_checkpoint_steps": _NEVER,
         "save_model": str(folder / "model"),
         "report_every": 1,
         "seed": 1,
     }
 
 
-PEERS: dict[str, Callable[[Workload, Path, Path], Measurement]] = {"opennmt": opennmt}
+def _joeynmt_config(model: LSTM, workload: Workload, folder: Path, *, shuffle: bool) -> dict[str, Any]:
+    side = {"level": "word", "voc_file": workload.corpus.file(VOCABULARY)}  # the pieces are its words
+    stack = {
+        "type": "recurrent",
+        "rnn_type": "lstm",
+        "num_layers": model.layers,
+        "dropout": model.dropout,
+        "embeddings": {"embedding_dim": model.width, "dropout": model.dropout},
+    }
+    return {
+        "name": "benchmark",
+        "model_dir": str(folder / "model"),
+        "use_cuda": False,
+        "fp16": False,
+        "random_seed": 1,
+        "data": {
+            "train": str(folder / "train"),
+            "dev": str(folder / "dev"),
+            "dataset_type": "plain",
+            "src": {**side, "lang": "en"},
+            "trg": {**side, "lang": "de"},
+        },
+        "model": {
+            "tied_embeddings": True,  # as in seqloom: one matrix for both sides and for the output
+            "tied_softmax": True,
+            "encoder": {**stack, "bidirectional": True, "hidden_size": model.width // 2},  # per direction
+            "decoder": {
+                **stack,
+                "hidden_size": model.width,
+                "hidden_dropout": model.dropout,
+                "init_hidden": "bridge",
+                "attention": "luong",
+                "input_feeding": False,  # as in seqloom; its decoder goes step by step all the same
+            },
+        },
+        "training": {
+            "optimizer": "adam",
+            "scheduling": "warmupinversesquareroot",
+            "learning_rate": 0.001,
+            "learning_rate_warmup": 400,
+            "clip_grad_norm": 1.0,
+            "label_smoothing": workload.label_smoothing,
+            "normalization": "tokens",
+            "batch_type": "token",
+            "batch_size": workload.batch_tokens,
+            "shuffle": shuffle,
+            "epochs": _NEVER,
+            "logging_freq": 1,
+            "validation_freq": _NEVER,
+        },
+        "testing": {},
+    }

@@ -1,9 +1,14 @@
-"""Training speed of seqloom and of its peers, measured in turn on the same machine, data, vocabulary and model.
+"""Training speed of seqloom and of its peers, measured in turn on the same machine, data, vocabulary and sizes.
 
-    python benchmarks/train.py [--peers opennmt] [--seconds 90] [--repeats 2] [--json out.json]
+    python benchmarks/train.py [--model transformer|lstm] [--seconds 90] [--repeats 2] [--json out.json]
 
-Multi30k English to German, raw; joint SentencePiece vocabulary of 8,000; Transformer of 3+3 layers, width 256.
-The rate counts real target tokens (no padding, the end of sentence included) after the warm-up.
+Multi30k English to German, raw; joint SentencePiece vocabulary of 8,000. The rate counts real target tokens
+(no padding, the end of sentence included) after the warm-up.
+
+    transformer  3+3 layers, width 256; beside OpenNMT-py
+    lstm         2+2 layers, width 320, bilinear attention, no input feeding: with fused kernels, the same model
+                 step by step, and Joey NMT (its decoder goes step by step), the last also on a file in an order
+                 that gives its batches like lengths
 """
 
 from __future__ import annotations
@@ -15,19 +20,20 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from machine import Machine, describe, probe
-from measure import Measurement, measure
-from peers import PEERS
+from measure import Measurement
+from ours import seqloom
+from peers import joeynmt, opennmt
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from workload import Model, Workload, find_multi30k, flops_per_target_token, prepare_corpus
+from workload import LSTM, Model, Transformer, Workload, find_multi30k, flops_per_target_token, prepare_corpus
 
-from seqloom import SeqloomError, __version__
-from seqloom.text.pair import TokenizerPair
+from seqloom import SeqloomError
 
 
 @dataclass(frozen=True)
@@ -57,45 +63,19 @@ class Summary:
     tokens_per_update: float
 
 
-def seqloom(workload: Workload, _environments: Path, folder: Path) -> Measurement:
-    """This project, run by the Python that runs the benchmark."""
-    model, corpus = workload.model, workload.corpus
-    settings = {
-        "text.vocab_size": model.vocabulary,
-        "model.width": model.width,
-        "model.layers": model.layers,
-        "model.heads": model.heads,
-        "model.ffn": model.ffn,
-        "model.dropout": model.dropout,
-        "train.label_smoothing": model.label_smoothing,
-        "train.batch_tokens": workload.batch_tokens,
-        "train.max_minutes": workload.seconds / 60,
-        "train.log_every": 1,
-        "train.checkpoint_every": 10**9,  # only at the end, after the last line that counts
-        "train.threads": workload.threads,
-    }
-    files = {"source": "train.en", "target": "train.de", "valid-source": "val.en", "valid-target": "val.de"}
-    run = folder / "run"
-    measurement = measure(
-        [
-            *(sys.executable, "-m", "seqloom", "train", "--model", "transformer", "--out", str(run)),
-            *(part for flag, name in files.items() for part in (f"--{flag}", corpus.file(name))),
-            *(part for key, value in settings.items() for part in ("--set", f"{key}={value}")),
-        ],
-        run / "metrics.jsonl",
-        workload,
-        name="seqloom",
-        version=__version__,
-        log=folder / "output.log",
-    )
-    if TokenizerPair.load(run / "tokenizer").fingerprint != corpus.fingerprint:
-        raise SeqloomError(
-            "seqloom trained another tokenizer than the peers were given: the rates do not compare."
-        )
-    return measurement
-
-
 Contestant = Callable[[Workload, Path, Path], Measurement]
+
+_TRANSFORMER, _LSTM = Transformer(), LSTM()
+MODELS: dict[str, Model] = {"transformer": _TRANSFORMER, "lstm": _LSTM}
+CONTESTANTS: dict[str, dict[str, Contestant]] = {
+    "transformer": {"seqloom": partial(seqloom, _TRANSFORMER), "opennmt": partial(opennmt, _TRANSFORMER)},
+    "lstm": {
+        "seqloom": partial(seqloom, _LSTM),
+        "seqloom-steps": partial(seqloom, replace(_LSTM, kernel="steps"), name="seqloom (steps)"),
+        "joeynmt": partial(joeynmt, _LSTM),
+        "joeynmt-sorted": partial(joeynmt, _LSTM, by_length=True),
+    },
+}
 
 
 def compare(
@@ -139,14 +119,14 @@ def summarise(measurements: list[Measurement]) -> list[Summary]:
 
 def show(machine: Machine, workload: Workload, limit: Limit, summaries: list[Summary]) -> None:
     """Prints the machine's facts, the table and the limit."""
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     console.print(
         f"{machine.cpu}, {machine.cores} cores, {machine.threads} threads, Python {machine.python}, "
         f"torch {machine.torch}, float32, {machine.date}"
     )
     console.print(
         f"{workload.seconds:g} s a run, the {workload.warmup:g} s after the first update not counted; "
-        f"{workload.batch_tokens:,} tokens a batch, vocabulary {workload.model.vocabulary:,}"
+        f"{workload.batch_tokens:,} tokens a batch, vocabulary {workload.corpus.vocabulary_size:,}"
     )
     table = Table("training", box=box.SIMPLE)
     for title in ("tokens/s", "range", "ratio", "of limit", "first update", "peak memory", "tokens/update"):
@@ -177,36 +157,41 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--peers", nargs="*", choices=sorted(PEERS), default=sorted(PEERS), help="default: all")
-    parser.add_argument("--only-peers", action="store_true", help="leave seqloom out")
+    parser.add_argument("--model", choices=sorted(MODELS), default="transformer", help="default: %(default)s")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        metavar="NAME",
+        help="; ".join(f"of {model}: {', '.join(names)}" for model, names in CONTESTANTS.items()),
+    )
     parser.add_argument("--seconds", type=float, default=90, help="of training, per run (default: %(default)s)")
     parser.add_argument("--warmup", type=float, default=30, help="seconds not counted (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2, help="runs of each (default: %(default)s)")
+    parser.add_argument(
+        "--batch-tokens", type=int, default=4096, help="rows × longest side (default: %(default)s)"
+    )
     parser.add_argument("--threads", type=int, default=2, help="default: %(default)s")
     parser.add_argument(
         "--envs", type=Path, default=Path.home() / ".cache" / "seqloom" / "peers", metavar="FOLDER"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there, too")
-    return parser.parse_args()
+    options = parser.parse_args()
+    names = list(CONTESTANTS[options.model])
+    unknown = [name for name in options.only or () if name not in names]
+    if unknown:
+        parser.error(f"--only {' '.join(unknown)}: the contestants of {options.model} are {', '.join(names)}")
+    return options
 
 
 def main() -> None:
     options = parse()
-    contestants: dict[str, Contestant] = {} if options.only_peers else {"seqloom": seqloom}
-    contestants |= {name: PEERS[name] for name in options.peers}
+    model, contestants = MODELS[options.model], CONTESTANTS[options.model]
+    chosen = {name: run for name, run in contestants.items() if name in (options.only or contestants)}
     with tempfile.TemporaryDirectory(prefix="seqloom-benchmark-") as temporary:
         work = Path(temporary)
-        model = Model()
-        corpus = prepare_corpus(find_multi30k(os.environ), work / "corpus", model.vocabulary)
-        workload = Workload(
-            corpus,
-            model,
-            batch_tokens=4096,
-            seconds=options.seconds,
-            warmup=options.warmup,
-            threads=options.threads,
-        )
-        measurements, rates, torch = compare(workload, contestants, options.envs, work, options.repeats)
+        corpus = prepare_corpus(find_multi30k(os.environ), work / "corpus", vocabulary=8000)
+        workload = Workload(corpus, options.seconds, options.warmup, options.threads, options.batch_tokens)
+        measurements, rates, torch = compare(workload, chosen, options.envs, work, options.repeats)
     machine, summaries = describe(options.threads, torch), summarise(measurements)
     limit = Limit(statistics.median(rates), flops_per_target_token(model, corpus))
     show(machine, workload, limit, summaries)
@@ -215,6 +200,8 @@ def main() -> None:
             "machine": asdict(machine),
             "workload": {
                 "model": asdict(model),
+                "vocabulary": corpus.vocabulary_size,
+                "label_smoothing": workload.label_smoothing,
                 "batch_tokens": workload.batch_tokens,
                 "seconds": options.seconds,
                 "warmup": options.warmup,

@@ -1,8 +1,9 @@
-"""What every contestant trains: the same files, the same vocabulary, the same model, the same batches."""
+"""What every contestant trains: the same files, the same vocabulary, the same sizes, the same batches."""
 
 from __future__ import annotations
 
 import gzip
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,30 +15,27 @@ from seqloom.types import UNK
 
 FILES = ("train.en", "train.de", "val.en", "val.de")
 PIECES = ".pieces"  # what the names of tokenised files end with
-
-
-@dataclass(frozen=True)
-class Model:
-    """A Transformer's sizes. Attention weights are not dropped: not every contestant can."""
-
-    width: int = 256
-    layers: int = 3  # of the encoder, and again of the decoder
-    heads: int = 4
-    ffn: int = 1024
-    dropout: float = 0.1
-    label_smoothing: float = 0.1
-    vocabulary: int = 8000
+VOCABULARY = "vocabulary.txt"  # without special symbols: each peer adds four of its own
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Unpacked text, its vocabulary, and the length of every line in tokens, the end of sentence counted."""
+    """Unpacked text, its vocabulary, and the lengths of every pair in tokens, the end of sentence counted."""
 
     folder: Path
     fingerprint: str  # of the tokenizers
-    vocabulary: list[str]  # without the special symbols
-    source_lengths: list[int]
-    target_lengths: list[int]
+    vocabulary_size: int
+    lengths: list[tuple[int, int]]
+
+    @property
+    def sources(self) -> int:
+        """Tokens of all sources."""
+        return sum(source for source, _ in self.lengths)
+
+    @property
+    def targets(self) -> int:
+        """Tokens of all targets."""
+        return sum(target for _, target in self.lengths)
 
     def file(self, name: str) -> str:
         return str(self.folder / name)
@@ -48,11 +46,67 @@ class Workload:
     """One training run as every contestant is asked to do it."""
 
     corpus: Corpus
-    model: Model
-    batch_tokens: int
     seconds: float  # how long the training loop runs
     warmup: float  # how much of that is not counted
     threads: int
+    batch_tokens: int  # rows × the longest side, padding included
+    label_smoothing: float = 0.1
+
+
+@dataclass(frozen=True)
+class Model(ABC):
+    """The sizes of a model; its fields are named as seqloom's `model.*` options."""
+
+    name: str
+    width: int  # of the embeddings, too
+    layers: int  # of the encoder, and again of the decoder
+    dropout: float
+
+    @abstractmethod
+    def products(self, corpus: Corpus) -> float:
+        """Multiplications of the matrix products of one forward pass over the corpus, padding left out."""
+
+
+@dataclass(frozen=True)
+class Transformer(Model):
+    """Attention weights are not dropped: not every contestant can."""
+
+    name: str = "transformer"
+    width: int = 256
+    layers: int = 3
+    dropout: float = 0.1
+    heads: int = 4
+    ffn: int = 1024
+
+    def products(self, corpus: Corpus) -> float:
+        d, ffn = self.width, self.ffn
+        encoder = corpus.sources * (4 * d * d + 2 * d * ffn)
+        keys_values = corpus.sources * 2 * d * d  # of cross-attention: per source token
+        decoder = corpus.targets * (6 * d * d + 2 * d * ffn) + keys_values
+        pairs = sum(s * s + t * t + s * t for s, t in corpus.lengths)
+        attention = pairs * 2 * d  # scores, then the weighted sum
+        output = corpus.targets * d * corpus.vocabulary_size
+        return self.layers * (encoder + decoder + attention) + output
+
+
+@dataclass(frozen=True)
+class LSTM(Model):
+    """Two directions of half the width in the encoder, bilinear attention, no input feeding."""
+
+    name: str = "lstm-bilinear"
+    width: int = 320
+    layers: int = 2
+    dropout: float = 0.2
+    kernel: str = "fused"
+
+    def products(self, corpus: Corpus) -> float:
+        d = self.width
+        encoder = corpus.sources * 2 * 4 * (d / 2) * (d + d / 2)  # directions × gates × their rows × columns
+        decoder = corpus.targets * 4 * d * (d + d)
+        pairs = sum(s * t for s, t in corpus.lengths)
+        attention = corpus.targets * d * d + pairs * 2 * d  # the W of sᵀ W h; scores, then the weighted sum
+        output = corpus.targets * (2 * d * d + d * corpus.vocabulary_size)  # tanh(W[a; s]) comes first
+        return self.layers * (encoder + decoder) + attention + output
 
 
 def find_multi30k(environment: Mapping[str, str]) -> Path:
@@ -72,7 +126,7 @@ def find_multi30k(environment: Mapping[str, str]) -> Path:
 
 
 def prepare_corpus(folder: Path, work: Path, vocabulary: int) -> Corpus:
-    """Unpacks the files into `work` and writes them there in pieces, too.
+    """Unpacks the files into `work` and writes them there in pieces, too, and the vocabulary.
 
     The pieces are those of the tokenizer that seqloom trains by itself from the same files.
     """
@@ -92,7 +146,9 @@ def prepare_corpus(folder: Path, work: Path, vocabulary: int) -> Corpus:
         text = "".join(" ".join(tokenizer.pieces(line)) + "\n" for line in ids)
         (work / f"{name}{PIECES}").write_text(text, encoding="utf-8")
         lengths.append([len(line) + 1 for line in ids])
-    return Corpus(work, tokenizers.fingerprint, tokenizer.pieces(range(UNK + 1, tokenizer.size)), *lengths)
+    pieces = tokenizer.pieces(range(UNK + 1, tokenizer.size))
+    (work / VOCABULARY).write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
+    return Corpus(work, tokenizers.fingerprint, tokenizer.size, list(zip(*lengths, strict=True)))
 
 
 def flops_per_target_token(model: Model, corpus: Corpus) -> float:
@@ -101,13 +157,4 @@ def flops_per_target_token(model: Model, corpus: Corpus) -> float:
     Only matrix products are counted, padding and optimiser are not: a lower bound, so the limit that follows
     from it cannot be reached. A product of a forward pass comes back twice in the backward pass.
     """
-    d, ffn, layers = model.width, model.ffn, model.layers
-    sources, targets = sum(corpus.source_lengths), sum(corpus.target_lengths)
-    pairs = list(zip(corpus.source_lengths, corpus.target_lengths, strict=True))
-    encoder = sources * (4 * d * d + 2 * d * ffn)
-    decoder = (
-        targets * (6 * d * d + 2 * d * ffn) + sources * 2 * d * d
-    )  # cross keys and values: per source token
-    attention = 2 * d * sum(s * s + t * t + s * t for s, t in pairs)  # scores, then the weighted sum
-    output = targets * d * model.vocabulary
-    return 3 * 2 * (layers * (encoder + decoder + attention) + output) / targets
+    return 3 * 2 * model.products(corpus) / corpus.targets
