@@ -82,13 +82,18 @@ class AttentionContext(nn.Module):
         allowed = mask.unsqueeze(1) & (distance.abs() <= self.window_size)
         if self.window == "monotonic":
             return attend(scores, values, allowed)
-        return attend(scores, values, allowed, factor=(-2 * (distance / self.window_size) ** 2).exp())
+        return attend(scores, values, allowed, factor=self._gaussian(distance).to(scores.dtype))
+
+    def _gaussian(self, distance: Tensor) -> Tensor:
+        """exp(-d² / 2σ²) with σ = w / 2."""
+        return (-2 * (distance / self.window_size) ** 2).exp()
 
     def _centre(self, queries: Tensor, mask: Tensor, positions: Tensor | None) -> Tensor:
         """The source position (B, T) in the middle of each query's window, never past the last token."""
-        last = (mask.sum(dim=1, keepdim=True) - 1).to(queries.dtype)  # (B, 1)
+        last = mask.sum(dim=1, keepdim=True) - 1  # (B, 1)
         if self.window == "monotonic":
             assert positions is not None
-            return torch.minimum(positions.to(queries.dtype), last)
+            return torch.minimum(positions, last)
         share = self.centre_value(self.centre_inner(queries).tanh()).squeeze(-1).sigmoid()
-        return share * last
+        # Half precision cannot count past 256: positions are counted in single precision at least.
+        return share.to(torch.promote_types(share.dtype, torch.float32)) * last

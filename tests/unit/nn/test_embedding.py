@@ -30,6 +30,14 @@ def test_what_is_tied(vocabularies: Vocabularies, tie: str, sides: bool, output:
     assert target.weight.shape == top.weight.shape == (vocabularies.target, 4)
 
 
+def test_an_output_layer_of_another_width_has_a_matrix_of_its_own() -> None:
+    source, target, top = embeddings_and_output(SHARED, 4, "auto", 6)
+    assert source is target
+    assert top.weight.shape == (9, 6) and target.weight.shape == (9, 4)
+    _, target, top = embeddings_and_output(SHARED, 4, "auto", 4)
+    assert top.weight is target.weight
+
+
 def test_tying_all_needs_one_tokenizer() -> None:
     with pytest.raises(SeqloomError, match=r"model\.tie=all needs one tokenizer") as caught:
         embeddings_and_output(SEPARATE, 4, "all")

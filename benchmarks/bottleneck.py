@@ -1,0 +1,78 @@
+"""What one vector can hold: copying digits through the bottleneck and through attention, by length.
+
+    python benchmarks/bottleneck.py --out bottleneck.png --json bottleneck.json
+
+Both models are of the same size, see the same lines of 1 to 40 random digits for the same number of updates,
+and are measured on 1,000 fresh lines by the share of wrong digits (edits per 100 digits), greedy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import seqloom
+from seqloom.evaluate.buckets import Bucket, by_length
+from seqloom.inspect.buckets import bucket_picture
+
+LONGEST = 40
+EDGES = (6, 11, 16, 21, 26, 31, 36)
+
+
+def lines(count: int, seed: int) -> list[str]:
+    """Lines of 1 to 40 random digits."""
+    random = Random(seed)
+    return [" ".join(random.choices("0123456789", k=random.randint(1, LONGEST))) for _ in range(count)]
+
+
+def measured(model: str, folder: Path, steps: int, width: int) -> list[Bucket]:
+    """The error of a freshly trained model by length."""
+    settings = {
+        "text.tokenizer": "word",
+        "text.byte_fallback": False,
+        "model.width": width,
+        "model.layers": 1,
+        "model.dropout": 0.0,
+        "train.max_steps": steps,
+        "train.batch_tokens": 2000,
+        "train.learning_rate": 0.003,
+        "train.schedule": "cosine",
+        "train.warmup": 100,
+        "train.label_smoothing": 0.0,
+        "train.threads": 1,
+        "train.checkpoint_every": steps,
+    }
+    translator = seqloom.train(folder / "pairs.tsv", out=folder / model, model=model, settings=settings)
+    sources = lines(1000, seed=2)
+    answers = [best[0].text for best in translator.translate(sources, beam=1)]
+    return by_length(sources, answers, [[source] for source in sources], "wer", edges=EDGES)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=["lstm-last", "lstm-bilinear"])
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--out", type=Path, help="a picture: .png or .svg")
+    parser.add_argument("--json", type=Path, help="the figures")
+    options = parser.parse_args()
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        pairs = "".join(f"{line}\t{line}\n" for line in lines(50_000, seed=1))
+        (folder / "pairs.tsv").write_text(pairs, encoding="utf-8")
+        found = {model: measured(model, folder, options.steps, options.width) for model in options.models}
+    for model, buckets in found.items():
+        print(model, *(f"{bucket.span}: {bucket.score.value:.1f}" for bucket in buckets), sep="  ")
+    if options.out:
+        title = f"copying digits, width {options.width}, {options.steps:,} updates"
+        bucket_picture(found, options.out, title=title)
+    if options.json:
+        data = {model: [bucket.as_dict() for bucket in buckets] for model, buckets in found.items()}
+        options.json.write_text(json.dumps(data, indent=2), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
