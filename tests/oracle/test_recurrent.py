@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ WIDTH = 6
 EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-12}
 LENGTHS = torch.tensor([5, 2, 7, 1])
 MASK = lengths_to_mask(LENGTHS, 7)
-KINDS: dict[str, type[nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+KINDS: dict[str, Callable[..., nn.RNNBase]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 over_cells = pytest.mark.parametrize("cell", list(KINDS))

@@ -49,7 +49,7 @@ def _dot(score: nn.Module, q: Array, k: Array, c: float, w: Array) -> float:
 
 def _scaled_dot(score: nn.Module, q: Array, k: Array, c: float, w: Array) -> float:
     """e = q·k / √d."""
-    return _dot(score, q, k, c, w) / len(q) ** 0.5
+    return _dot(score, q, k, c, w) / float(np.sqrt(len(q)))
 
 
 def _bilinear(score: nn.Module, q: Array, k: Array, c: float, w: Array) -> float:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from seqloom.nn.cells import Cell, CellName, Initial, RecurrentLayer, Weights
+from seqloom.nn.cells import Cell, CellName, Initial, RecurrentLayer, State, Weights
 
 INPUTS, WIDTH = 5, 6
 GATES: dict[CellName, int] = {"rnn": 1, "gru": 3, "lstm": 4}
@@ -54,8 +54,9 @@ def test_an_open_forget_gate_keeps_the_cell(kernel: Any) -> None:
             weight.data[2 * WIDTH : 3 * WIDTH] = 0  # no new content
         for bias in (layer.weights().input_bias, layer.weights().hidden_bias):
             bias.data[2 * WIDTH : 3 * WIDTH] = 0
-        _, (_, cell) = layer(torch.randn(2, 100, INPUTS), (torch.zeros(2, WIDTH), start))
-        return cell
+        state: State
+        _, state = layer(torch.randn(2, 100, INPUTS), (torch.zeros(2, WIDTH), start))
+        return state[1]
 
     start = torch.randn(2, WIDTH)
     assert_close(cell_after(1e4), start, rtol=0.0, atol=0.0)

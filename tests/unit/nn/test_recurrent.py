@@ -39,7 +39,7 @@ def test_the_last_real_position() -> None:
 def test_dropout_stands_between_layers_only(layers: int, random: bool) -> None:
     x = torch.randn(3, 4, 6)
     for direction in ("both", "forward"):
-        encoder = _encoder(layers, direction)  # type: ignore[arg-type]
+        encoder = _encoder(layers, direction)
         assert torch.equal(encoder(x, LENGTHS)[0], encoder(x, LENGTHS)[0]) is not random
     stack, state = _stack(layers), (torch.zeros(3, layers, 6),)
     assert torch.equal(stack(x, state)[0], stack(x, state)[0]) is not random
