@@ -34,7 +34,8 @@ def test_lstm_learns_to_copy_and_is_compared(
 ) -> None:
     flags = options({"train.max_steps": 400, "train.batch_tokens": 800})
     out = tmp_path / "lstm"
-    done = process("train", data / "copy.tsv", "--out", out, "--model", "lstm-bilinear", "--size", "tiny", *flags)
+    model = ("--model", "lstm-bilinear", "--size", "tiny")
+    done = process("train", data / "copy.tsv", "--out", out, *model, *flags)
     assert done.returncode == 0, done.stderr
     evaluated = ("evaluate", out, data / "test.tsv", "--metrics", "exact", "--beam", 1, "--compare", trained)
     picture = tmp_path / "lengths.png"
