@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic_core import PydanticUndefined
@@ -30,11 +31,19 @@ unknown option is an error that names the nearest one. This page is made from th
 
 def section(title: str, name: str, settings: type[Settings]) -> str:
     """A heading and a table row per option."""
-    rows = [f"\n## {title}\n", "| option | default | |", "|---|---|---|"]
+    return (
+        "\n".join([f"\n## {title}\n", "| option | default | |", "|---|---|---|", *rows(name, settings)]) + "\n"
+    )
+
+
+def rows(name: str, settings: type[Settings]) -> Iterator[str]:
+    """A table row per option, those of a section inside the section included."""
     for field, info in settings.model_fields.items():
+        if field in settings.sections():
+            yield from rows(f"{name}.{field}", settings.sections()[field])
+            continue
         default = "by size" if info.default is PydanticUndefined else f"`{info.default!r}`"
-        rows.append(f"| `{name}.{field}` | {default} | {info.description or 'this architecture'} |")
-    return "\n".join(rows) + "\n"
+        yield f"| `{name}.{field}` | {default} | {info.description or 'this architecture'} |"
 
 
 def page() -> str:
@@ -43,7 +52,11 @@ def page() -> str:
         HEAD,
         section("Data", "data", DataConfig),
         section("Text", "text", TextConfig),
-        *(section(f"Model: {a.name}", "model", a.settings) for a in architectures().values() if not a.overrides),
+        *(
+            section(f"Model: {a.name}", "model", a.settings)
+            for a in architectures().values()
+            if not a.overrides
+        ),
         section("Training", "train", TrainConfig),
         section("Search", "search", SearchConfig),
     ]

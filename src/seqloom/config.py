@@ -63,10 +63,19 @@ def from_tree(tree: Mapping[str, Any], where: str) -> Config:
     return Config(
         data=DataConfig.checked(sections.get("data", {}), "data", where),
         text=TextConfig.checked(sections.get("text", {}), "text", where),
-        model=entry.settings.checked({**entry.overrides, **chosen, "name": entry.name}, "model", where),
+        model=entry.settings.checked({**_changed(entry.overrides, chosen), "name": entry.name}, "model", where),
         train=TrainConfig.checked(sections.get("train", {}), "train", where),
         search=SearchConfig.checked(sections.get("search", {}), "search", where),
     )
+
+
+def _changed(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The base with the given values; a section in both keeps what the given one does not mention."""
+    tree = dict(base)
+    for key, value in given.items():
+        nested = isinstance(value, Mapping) and isinstance(tree.get(key), Mapping)
+        tree[key] = _changed(tree[key], value) if nested else value
+    return tree
 
 
 def read_yaml(file: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -23,13 +23,33 @@ class Settings(BaseModel):
             return cls.model_validate(dict(values))
         except ValidationError as error:
             first = error.errors()[0]
-            key = ".".join((section, *(str(part) for part in first["loc"] if isinstance(part, str))))
+            path = [part for part in first["loc"] if isinstance(part, str)]
+            key = ".".join((section, *path))
             if first["type"] == "extra_forbidden":
-                raise unknown_option(key, [f"{section}.{name}" for name in cls.model_fields], where) from error
+                raise unknown_option(key, cls._options(section, path[:-1]), where) from error
+            if first["type"] == "model_type":
+                raise SeqloomError(
+                    f"{key} in {where} must be a section of options, got {first['input']!r}."
+                ) from error
             if first["type"] == "value_error":
                 raise SeqloomError(f"{first['ctx']['error']} (in {where}).") from error
             message = first["msg"][0].lower() + first["msg"][1:]
             raise SeqloomError(f"{key} in {where}: {message}, got {first['input']!r}.") from error
+
+    @classmethod
+    def sections(cls) -> dict[str, type[Settings]]:
+        """The fields that are sections of options themselves."""
+        kinds = {name: info.annotation for name, info in cls.model_fields.items()}
+        return {
+            name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Settings)
+        }
+
+    @classmethod
+    def _options(cls, section: str, path: Sequence[str]) -> list[str]:
+        """The dotted names of the options in the section to which the path leads."""
+        if path:
+            return cls.sections()[path[0]]._options(f"{section}.{path[0]}", path[1:])
+        return [f"{section}.{name}" for name in cls.model_fields]
 
 
 def unknown_option(key: str, options: list[str], where: str) -> SeqloomError:

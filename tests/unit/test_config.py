@@ -54,6 +54,17 @@ def test_a_size_is_many_fields_and_a_field_given_wins() -> None:
     assert (wide["width"], wide["layers"]) == (512, sizes[0]["layers"])
 
 
+def test_an_assignment_reaches_a_section_of_the_model() -> None:
+    model = compose(assignments=["model.encoder.attention=window", "model.encoder.window=7"]).model.model_dump()
+    assert (model["encoder"]["attention"], model["encoder"]["window"]) == ("window", 7)
+    assert "did you mean model.encoder.window?" in sentence(assignments=["model.encoder.windwo=7"])
+
+
+def test_a_preset_keeps_what_a_given_section_does_not_mention() -> None:
+    model = compose(values={"model.name": "transformer-bigbird", "model.encoder.block": 8}).model.model_dump()
+    assert (model["encoder"]["attention"], model["encoder"]["block"]) == ("bigbird", 8)
+
+
 def test_an_option_of_another_model_is_unknown() -> None:
     assert "no option model.heads" in sentence(values={"model.name": "recurrent", "model.heads": 4})
 

@@ -82,3 +82,30 @@ def test_checked_options_fail_with_a_sentence(values: dict[str, Any], message: s
 def test_a_checked_size_names_the_known_ones() -> None:
     with pytest.raises(SeqloomError, match=r"size must be one of small, big, got 'huge' \(in the options\)\."):
         _Model.checked({"size": "huge"}, "model")
+
+
+class _Whole(Settings):
+    part: _Part = Field(default=_Part())
+    ratio: int = 1
+
+
+@pytest.mark.parametrize(
+    "values, message, hint",
+    [
+        (
+            {"part": {"ratte": 1}},
+            "There is no option whole.part.ratte (in a.yaml).",
+            "did you mean whole.part.rate?",
+        ),
+        ({"part": {"x": 1}}, "There is no option whole.part.x (in a.yaml).", "known are whole.part.rate"),
+        ({"prat": {}}, "There is no option whole.prat (in a.yaml).", "did you mean whole.part?"),
+        ({"part": {"rate": 3}}, "whole.part.rate in a.yaml: input should be less than 1, got 3.", ""),
+        ({"part": 3}, "whole.part in a.yaml must be a section of options, got 3.", ""),
+    ],
+)
+def test_options_of_a_section_inside_a_section(values: dict[str, Any], message: str, hint: str) -> None:
+    assert _Whole.checked({"part": {"rate": 0.25}}, "whole").part.rate == 0.25
+    assert _Whole.sections() == {"part": _Part}
+    with pytest.raises(SeqloomError) as caught:
+        _Whole.checked(values, "whole", "a.yaml")
+    assert (caught.value.message, caught.value.hint) == (message, hint)

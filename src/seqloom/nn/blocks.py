@@ -1,67 +1,162 @@
-"""The Transformer's two blocks: attention and feed-forward, each around a normalised residual."""
+"""The Transformer's blocks: attention and feed-forward, each inside a normalised residual connection."""
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
-from seqloom.nn.attention import CrossAttention, KeysValues, SelfAttention
+from torch import Tensor, nn
+from torch.nn.functional import gelu, silu
+
 from seqloom.nn.dropout import Dropout
+from seqloom.nn.multihead import CrossAttention, KeysValues, SelfAttention
+from seqloom.nn.positions import PositionName, attention_positions
+
+Activation = Literal["relu", "gelu", "swiglu", "none"]
+NormName = Literal["layer", "rms"]
+NormPlace = Literal["before", "after", "none"]
+
+
+@dataclass(frozen=True)
+class BlockShape:
+    """Sizes and choices that all blocks of a model share."""
+
+    width: int
+    heads: int
+    qk_width: int  # of a query or key of one head
+    v_width: int  # of a value of one head
+    ffn: int
+    dropout: float
+    activation: Activation = "relu"  # none: no feed-forward part at all
+    norm: NormName = "layer"
+    norm_place: NormPlace = "before"
+    residual: bool = True
+    scaled: bool = True
+    positions: PositionName = "none"
+    clip: int = 16  # the longest distance that relative positions tell apart
+
+    def self_attention(
+        self, *, causal: bool, kind: Callable[..., SelfAttention] = SelfAttention
+    ) -> SelfAttention:
+        """Made by `kind`, which takes what SelfAttention takes."""
+        positions = attention_positions(
+            self.positions,
+            self.heads,
+            self.qk_width,
+            self.v_width,
+            causal=causal,
+            scaled=self.scaled,
+            clip=self.clip,
+        )
+        return kind(
+            self.width, self.heads, self.qk_width, self.v_width, scaled=self.scaled, positions=positions
+        )
+
+    def cross_attention(self) -> CrossAttention:
+        return CrossAttention(self.width, self.heads, self.qk_width, self.v_width, scaled=self.scaled)
+
+    def final_norm(self) -> nn.Module:
+        """What stands behind the last block: blocks that normalise their input leave their sum as it grew."""
+        return make_norm(self.norm, self.width) if self.norm_place == "before" else nn.Identity()
+
+
+def make_norm(name: NormName, width: int) -> nn.Module:
+    """(x - mean) / deviation (Ba et al. 2016), or x / √mean(x²) without the mean (Zhang & Sennrich 2019)."""
+    return nn.LayerNorm(width) if name == "layer" else nn.RMSNorm(width, eps=1e-6)
+
+
+class Residual(nn.Module):
+    """x + f(norm x), or norm(x + f(x)), or x + f(x); without the x, nothing leads the gradient past f."""
+
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__()
+        self.place, self.residual = shape.norm_place, shape.residual
+        self.norm = nn.Identity() if shape.norm_place == "none" else make_norm(shape.norm, shape.width)
+        self.dropout = Dropout(shape.dropout)
+
+    def enter(self, x: Tensor) -> Tensor:
+        """What f sees."""
+        return self.norm(x) if self.place == "before" else x
+
+    def leave(self, x: Tensor, out: Tensor) -> Tensor:
+        """What comes of x and f's answer."""
+        out = x + self.dropout(out) if self.residual else self.dropout(out)
+        return self.norm(out) if self.place == "after" else out
 
 
 class FeedForward(nn.Module):
-    """W2 relu(W1 x + b1) + b2, at every position alone."""
+    """W₂ σ(W₁ x + b₁) + b₂ at every position alone; swiglu has a gate: W₂ (silu(W₁ x) ⊙ W₃ x)."""
 
-    def __init__(self, width: int, inner: int, dropout: float) -> None:
+    def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
         super().__init__()
-        self.expand = nn.Linear(width, inner)
+        self.activation = activation
+        self.expand = nn.Linear(width, 2 * inner if activation == "swiglu" else inner)
         self.contract = nn.Linear(inner, width)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.contract(self.dropout(self.expand(x).relu()))
+        return self.contract(self.dropout(self._activate(self.expand(x))))
+
+    def _activate(self, x: Tensor) -> Tensor:
+        if self.activation == "relu":
+            return x.relu()
+        if self.activation == "gelu":
+            return gelu(x)
+        gate, value = x.chunk(2, dim=-1)
+        return silu(gate) * value
 
 
-class EncoderBlock(nn.Module):
-    """x + attention(norm x), then x + feed-forward(norm x)."""
+class _Block(nn.Module):
+    """The part that encoder and decoder blocks share: the feed-forward, or nothing in its place."""
 
-    def __init__(self, width: int, heads: int, ffn: int, dropout: float) -> None:
+    def __init__(self, shape: BlockShape) -> None:
         super().__init__()
-        self.attention_norm = nn.LayerNorm(width)
-        self.attention = SelfAttention(width, heads)
-        self.ffn_norm = nn.LayerNorm(width)
-        self.ffn = FeedForward(width, ffn, dropout)
-        self.dropout = Dropout(dropout)
+        wanted = shape.activation != "none"
+        self.ffn = FeedForward(shape.width, shape.ffn, shape.activation, shape.dropout) if wanted else None
+        self.ffn_residual = Residual(shape) if wanted else None
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        if self.ffn is None or self.ffn_residual is None:
+            return x
+        return self.ffn_residual.leave(x, self.ffn(self.ffn_residual.enter(x)))
+
+
+class EncoderBlock(_Block):
+    """Self-attention, full or of another kind, then feed-forward, each inside a residual connection."""
+
+    def __init__(self, shape: BlockShape, kind: Callable[..., SelfAttention] = SelfAttention) -> None:
+        super().__init__(shape)
+        self.attention = shape.self_attention(causal=False, kind=kind)
+        self.attention_residual = Residual(shape)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        x = x + self.dropout(self.attention(self.attention_norm(x), mask=mask))
-        return x + self.dropout(self.ffn(self.ffn_norm(x)))
+        attended = self.attention(self.attention_residual.enter(x), mask=mask)
+        return self.feed_forward(self.attention_residual.leave(x, attended))
 
 
-class DecoderBlock(nn.Module):
-    """Causal self-attention, attention to the source, feed-forward, each added to its input."""
+class DecoderBlock(_Block):
+    """Causal self-attention, attention to the source, feed-forward, each inside a residual connection."""
 
-    def __init__(self, width: int, heads: int, ffn: int, dropout: float) -> None:
-        super().__init__()
-        self.attention_norm = nn.LayerNorm(width)
-        self.attention = SelfAttention(width, heads)
-        self.cross_norm = nn.LayerNorm(width)
-        self.cross = CrossAttention(width, heads)
-        self.ffn_norm = nn.LayerNorm(width)
-        self.ffn = FeedForward(width, ffn, dropout)
-        self.dropout = Dropout(dropout)
+    def __init__(self, shape: BlockShape) -> None:
+        super().__init__(shape)
+        self.attention = shape.self_attention(causal=True)
+        self.attention_residual = Residual(shape)
+        self.cross = shape.cross_attention()
+        self.cross_residual = Residual(shape)
 
     def forward(self, x: Tensor, source: Tensor, source_mask: Tensor) -> Tensor:
         """(B, T, D). Padding stands at the end of a target, so the causal mask hides it from all before."""
-        x = x + self.dropout(self.attention(self.attention_norm(x), causal=True))
-        x = x + self.dropout(self.cross(self.cross_norm(x), self.cross.remember(source), source_mask))
-        return x + self.dropout(self.ffn(self.ffn_norm(x)))
+        attended = self.attention(self.attention_residual.enter(x), causal=True)
+        x = self.attention_residual.leave(x, attended)
+        crossed = self.cross(self.cross_residual.enter(x), self.cross.remember(source), source_mask)
+        return self.feed_forward(self.cross_residual.leave(x, crossed))
 
     def step(
-        self, x: Tensor, past: KeysValues | None, memory: KeysValues, source_mask: Tensor
+        self, x: Tensor, past: KeysValues | None, at: Tensor, memory: KeysValues, source_mask: Tensor
     ) -> tuple[Tensor, KeysValues, Tensor]:
-        """One position of every row: output (R, 1, D), the grown cache, cross weights (R, H, S)."""
-        attended, past = self.attention.step(self.attention_norm(x), past)
-        x = x + attended
-        crossed, weights = self.cross.step(self.cross_norm(x), memory, source_mask)
-        x = x + crossed
-        return x + self.ffn(self.ffn_norm(x)), past, weights
+        """One position (R, 1) of every row: output (R, 1, D), the grown cache, cross weights (R, H, S)."""
+        attended, past = self.attention.step(self.attention_residual.enter(x), past, at)
+        x = self.attention_residual.leave(x, attended)
+        crossed, weights = self.cross.step(self.cross_residual.enter(x), memory, source_mask)
+        return self.feed_forward(self.cross_residual.leave(x, crossed)), past, weights

@@ -1,11 +1,19 @@
-"""Where a token stands, told to a model that sees its input as a set."""
+"""Where a token stands, told to a Transformer: at its input, or inside every attention.
+
+Without either, attention sees a set: a permuted sentence gives the permuted answer.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from seqloom.errors import SeqloomError
+
+PositionName = Literal["none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5"]
 
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
@@ -13,6 +21,153 @@ def sinusoids(positions: Tensor, width: int) -> Tensor:
 
     PE(p, 2i) = sin(p / 10000^(2i/D)), PE(p, 2i+1) = cos(same): Vaswani et al. 2017, section 3.5.
     """
-    rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10_000.0) / width))
-    angles = positions.unsqueeze(-1) * rates  # (..., width / 2)
+    angles = _angles(positions, width)
     return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
+
+
+def _angles(positions: Tensor, width: int) -> Tensor:
+    """(..., width / 2): p / 10000^(2i / width)."""
+    rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10_000.0) / width))
+    return positions.unsqueeze(-1) * rates
+
+
+class InputPositions(nn.Module):
+    """What is added to the embeddings: nothing, sinusoids, or a learned vector per position."""
+
+    def __init__(self, name: PositionName, width: int, max_length: int) -> None:
+        super().__init__()
+        self.sinusoidal, self.width = name == "sinusoidal", width
+        self.table = nn.Embedding(max_length, width) if name == "learned" else None
+        if self.table is not None:
+            nn.init.normal_(self.table.weight, std=width**-0.5)
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        """(B, T, D) with the positions (T) or (B, T) added."""
+        if self.sinusoidal:
+            return x + sinusoids(positions, self.width).to(x.dtype)
+        if self.table is None:
+            return x
+        longest = self.table.num_embeddings
+        if int(positions.max()) >= longest:  # waits for the device, but a wrong answer would be worse
+            raise SeqloomError(
+                f"There are {longest} learned positions, and a sequence is longer.",
+                "train with a higher model.max_length, or with model.positions=sinusoidal",
+            )
+        return x + self.table(positions)
+
+
+class AttentionPositions(nn.Module):
+    """What positions do inside one attention; this one does nothing, the others change one of three places.
+
+    Queries stand at positions `at` (T) or (R, T), keys at 0 … S-1.
+    """
+
+    needs_weights = False  # True: values depend on positions too, so the fused kernel cannot be used
+
+    def rotate(self, x: Tensor, at: Tensor) -> Tensor:
+        """Queries or keys (B, H, T, d), before their product."""
+        return x
+
+    def bias(self, queries: Tensor, at: Tensor, keys: int) -> Tensor | None:
+        """What is added to the scores, broadcastable to (B, H, T, S)."""
+        return None
+
+    def values(self, weights: Tensor, at: Tensor) -> Tensor | None:
+        """What is added to the context (B, H, T, d_v), for weights (B, H, T, S)."""
+        return None
+
+
+def distances(at: Tensor, keys: int) -> Tensor:
+    """(T, S) or (R, 1, T, S): the key's position minus the query's, with room for the heads."""
+    apart = torch.arange(keys, device=at.device) - at.unsqueeze(-1)
+    return apart if at.dim() == 1 else apart.unsqueeze(1)
+
+
+class Rotary(AttentionPositions):
+    """Turns pairs of coordinates by p θ_i, so that q·k depends on the distance only (Su et al. 2021)."""
+
+    def rotate(self, x: Tensor, at: Tensor) -> Tensor:
+        angles = _angles(at, x.shape[-1])
+        if at.dim() == 2:
+            angles = angles.unsqueeze(1)  # (R, 1, T, d/2)
+        sin, cos = angles.sin().to(x.dtype), angles.cos().to(x.dtype)
+        first, second = x.chunk(2, dim=-1)
+        return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
+
+
+class Alibi(AttentionPositions):
+    """Takes slope x distance off the score; head h of H has the slope 2^(-8h/H) (Press et al. 2022)."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def bias(self, queries: Tensor, at: Tensor, keys: int) -> Tensor:
+        head = torch.arange(1, self.heads + 1, device=queries.device, dtype=queries.dtype)
+        slopes = (2 ** (-8 * head / self.heads)).view(-1, 1, 1)
+        return -slopes * distances(at, keys).abs().to(queries.dtype)
+
+
+class T5Buckets(AttentionPositions):
+    """A learned number per head and bucket of distance; buckets widen with distance (Raffel et al. 2020)."""
+
+    def __init__(self, heads: int, *, causal: bool, buckets: int = 32, furthest: int = 128) -> None:
+        super().__init__()
+        self.causal, self.buckets, self.furthest = causal, buckets, furthest
+        self.table = nn.Embedding(buckets, heads)
+        nn.init.normal_(self.table.weight, std=0.1)
+
+    def bias(self, queries: Tensor, at: Tensor, keys: int) -> Tensor:
+        apart = torch.arange(keys, device=at.device) - at.unsqueeze(-1)  # (T, S) or (R, T, S)
+        return self.table(self.bucket(apart)).movedim(-1, -3)  # heads before T
+
+    def bucket(self, apart: Tensor) -> Tensor:
+        """The number of the bucket: half of them for exact distances, the rest in equal ratios."""
+        count = self.buckets if self.causal else self.buckets // 2
+        side = torch.zeros_like(apart) if self.causal else (apart > 0).long() * count
+        distance = (-apart).clamp_min(0) if self.causal else apart.abs()
+        exact = count // 2
+        ratio = (distance.clamp_min(1) / exact).log() / math.log(self.furthest / exact)
+        far = (exact + (ratio * (count - exact)).long()).clamp_max(count - 1)
+        return side + torch.where(distance < exact, distance, far)
+
+
+class Relative(AttentionPositions):
+    """Vectors for the clipped distance join keys and values: q·(k + a), Σ α (v + b) (Shaw et al. 2018)."""
+
+    needs_weights = True
+
+    def __init__(self, qk_width: int, v_width: int, *, clip: int = 16, scaled: bool = True) -> None:
+        super().__init__()
+        self.clip = clip
+        self.scale = qk_width**-0.5 if scaled else 1.0
+        self.keys = nn.Parameter(torch.randn(2 * clip + 1, qk_width) * qk_width**-0.5)
+        self.shifts = nn.Parameter(torch.randn(2 * clip + 1, v_width) * v_width**-0.5)
+
+    def _index(self, at: Tensor, keys: int) -> Tensor:
+        return distances(at, keys).clamp(-self.clip, self.clip) + self.clip
+
+    def bias(self, queries: Tensor, at: Tensor, keys: int) -> Tensor:
+        # q·a for the few distinct distances, then each pair picks its own: no (T, S, d) is ever made.
+        scores = queries @ self.keys.T * self.scale  # (B, H, T, 2c+1)
+        index = self._index(at, keys)
+        return scores.gather(-1, index.expand(*scores.shape[:2], *index.shape[-2:]))
+
+    def values(self, weights: Tensor, at: Tensor) -> Tensor:
+        index = self._index(at, weights.shape[-1])
+        by_distance = weights.new_zeros(*weights.shape[:3], len(self.shifts))
+        by_distance = by_distance.scatter_add(-1, index.expand_as(weights), weights)
+        return by_distance @ self.shifts
+
+
+def attention_positions(
+    name: PositionName, heads: int, qk_width: int, v_width: int, *, causal: bool, scaled: bool, clip: int
+) -> AttentionPositions:
+    """What positions of that name do inside one attention."""
+    if name == "relative":
+        return Relative(qk_width, v_width, clip=clip, scaled=scaled)
+    if name == "rotary":
+        return Rotary()
+    if name == "alibi":
+        return Alibi(heads)
+    return T5Buckets(heads, causal=causal) if name == "t5" else AttentionPositions()

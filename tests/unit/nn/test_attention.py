@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import torch
+from torch.testing import assert_close
 
-from seqloom.nn.attention import CrossAttention, SelfAttention, attend
+from seqloom.nn.attention import attend, dot_scores
 
 
 def test_a_masked_key_gets_weight_zero_whatever_its_score() -> None:
@@ -13,22 +14,15 @@ def test_a_masked_key_gets_weight_zero_whatever_its_score() -> None:
     assert torch.equal(context, weights)
 
 
-def test_the_past_is_extended_not_changed() -> None:
-    layer = SelfAttention(8, 2)
-    _, first = layer.step(torch.randn(3, 1, 8), None)
-    kept = [part.clone() for part in first]
-    _, second = layer.step(torch.randn(3, 1, 8), first)
-    assert [part.shape for part in second] == [(3, 2, 2, 4)] * 2
-    assert all(torch.equal(part, before) for part, before in zip(first, kept, strict=True))
-    assert all(torch.equal(new[:, :, :1], old) for new, old in zip(second, first, strict=True))
+def test_a_factor_makes_weights_smaller_after_the_softmax() -> None:
+    context, weights = attend(torch.zeros(1, 2), torch.eye(2), factor=torch.tensor([[1.0, 0.5]]))
+    assert weights.tolist() == [[0.5, 0.25]]
+    assert torch.equal(context, weights)
 
 
-def test_the_rows_of_a_sentence_share_its_memory() -> None:
-    layer = CrossAttention(8, 2)
-    source, mask = torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.bool)
-    memory = layer.remember(source)
-    x = torch.randn(6, 1, 8)  # three hypotheses for each of two sentences
-    together, _ = layer.step(x, memory, mask)
-    wide = tuple(part.repeat_interleave(3, dim=0) for part in memory)
-    apart, _ = layer.step(x, (wide[0], wide[1]), mask.repeat_interleave(3, dim=0))
-    torch.testing.assert_close(together, apart)
+def test_scaled_scores_keep_their_spread_as_the_width_grows() -> None:
+    torch.manual_seed(1)
+    for width in (4, 1024):
+        q, k = torch.randn(300, width), torch.randn(300, width)
+        assert_close(dot_scores(q, k).std(), torch.tensor(1.0), rtol=0.0, atol=0.1)
+        assert_close(dot_scores(q, k, scaled=False).std(), torch.tensor(width**0.5), rtol=0.1, atol=0.0)

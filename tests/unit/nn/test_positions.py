@@ -1,8 +1,23 @@
 from __future__ import annotations
 
-import torch
+from typing import Any
 
-from seqloom.nn.positions import sinusoids
+import pytest
+import torch
+from torch.testing import assert_close
+
+from seqloom.errors import SeqloomError
+from seqloom.nn.positions import (
+    Alibi,
+    AttentionPositions,
+    InputPositions,
+    Relative,
+    Rotary,
+    T5Buckets,
+    attention_positions,
+    distances,
+    sinusoids,
+)
 
 
 def test_every_position_is_told_apart() -> None:
@@ -14,3 +29,64 @@ def test_every_position_is_told_apart() -> None:
 def test_the_shape_follows_the_positions() -> None:
     assert sinusoids(torch.tensor([[0, 3, 4]]), 6).shape == (1, 3, 6)
     assert sinusoids(torch.tensor(0), 4).tolist() == [0.0, 1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ["sinusoidal", "learned"])
+def test_input_positions_are_added_alike_to_a_sequence_and_to_one_step(name: Any) -> None:
+    layer, x = InputPositions(name, 6, max_length=9), torch.randn(2, 9, 6)
+    whole = layer(x, torch.arange(9))
+    added = whole - x
+    assert_close(added[0], added[1])
+    assert (added[0, 1:] - added[0, :-1]).abs().amax(-1).min() > 1e-3
+    for t in range(9):
+        assert_close(layer(x[:, t : t + 1], torch.full((2, 1), t)), whole[:, t : t + 1])
+
+
+@pytest.mark.parametrize("name", ["none", "relative", "rotary", "alibi", "t5"])
+def test_positions_inside_attention_leave_the_input_alone(name: Any) -> None:
+    layer, x = InputPositions(name, 6, max_length=1), torch.randn(2, 9, 6)
+    assert torch.equal(layer(x, torch.arange(9)), x)
+    assert not list(layer.parameters())
+
+
+def test_sinusoids_have_the_precision_of_the_input() -> None:
+    layer, x = InputPositions("sinusoidal", 6, 1), torch.randn(1, 3, 6, dtype=torch.bfloat16)
+    assert layer(x, torch.arange(3)).dtype == torch.bfloat16
+
+
+def test_learned_positions_end_with_a_sentence() -> None:
+    layer, x = InputPositions("learned", 6, max_length=4), torch.zeros(2, 1, 6)
+    assert torch.equal(layer(x, torch.tensor([[3], [0]]))[0, 0], layer.table.weight[3])  # type: ignore[union-attr]
+    with pytest.raises(SeqloomError, match="4 learned positions") as error:
+        layer(x, torch.tensor([[0], [4]]))
+    assert error.value.hint is not None and "model.max_length" in error.value.hint
+
+
+def test_distances_have_room_for_the_heads() -> None:
+    assert distances(torch.arange(2), 3).tolist() == [[0, 1, 2], [-1, 0, 1]]
+    rows = distances(torch.tensor([[2], [0]]), 3)
+    assert rows.shape == (2, 1, 1, 3)
+    assert rows.flatten(1).tolist() == [[-2, -1, 0], [0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("none", AttentionPositions),
+        ("sinusoidal", AttentionPositions),
+        ("learned", AttentionPositions),
+        ("relative", Relative),
+        ("rotary", Rotary),
+        ("alibi", Alibi),
+        ("t5", T5Buckets),
+    ],
+)
+def test_each_name_is_a_kind(name: Any, kind: type) -> None:
+    assert type(attention_positions(name, 2, 4, 4, causal=True, scaled=True, clip=3)) is kind
+
+
+def test_no_positions_change_nothing() -> None:
+    layer, x = AttentionPositions(), torch.randn(1, 2, 3, 4)
+    assert layer.rotate(x, torch.arange(3)) is x
+    assert layer.bias(x, torch.arange(3), 3) is None
+    assert layer.values(torch.rand(1, 2, 3, 3), torch.arange(3)) is None

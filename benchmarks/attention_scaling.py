@@ -1,0 +1,217 @@
+"""Time and peak memory of one encoder layer, forward and backward, as the input grows; with fitted exponents.
+
+    python benchmarks/attention_scaling.py --out x.png --json x.json [--lengths 256,512] [--threads 1]
+
+One sentence of n random vectors passes a layer of every kind: full attention by torch's fused kernel; full
+attention by the formula, which keeps the n x n weights; linformer, bigbird and window with the defaults of
+`model.encoder`; and a bidirectional LSTM of the same width. Attention layers have their feed-forward block.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import accumulate
+from pathlib import Path
+
+import torch
+from machine import describe
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+from seqloom import SeqloomError
+from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.models.transformer import EncoderSettings
+from seqloom.nn.blocks import BlockShape, EncoderBlock
+from seqloom.nn.cells import Cell
+from seqloom.nn.multihead import SelfAttention
+from seqloom.nn.positions import AttentionPositions
+from seqloom.nn.recurrent import RecurrentEncoder
+
+LENGTHS = (256, 512, 1024, 2048, 4096, 8192, 16384)
+KINDS = ("full", "full-weights", "linformer", "bigbird", "window", "lstm")
+TITLES = {"full": "full, fused kernel", "full-weights": "full, weights kept"}
+KEPT = 3  # tensors of n x n numbers per head that the formula holds at its peak
+ENOUGH = 1.0  # seconds of repetitions after which a time is believed
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One layer at one length."""
+
+    length: int
+    seconds: float  # median of the repetitions
+    bytes: int  # the most that tensors held at one time, weights and input not counted
+    repetitions: int
+
+
+@dataclass
+class Series:
+    """One kind of layer at growing lengths."""
+
+    kind: str
+    points: list[Measurement] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+
+    def exponent(self, of: str) -> float | None:
+        """The slope of log seconds (or bytes) over log n in the larger half of the lengths."""
+        larger = self.points[len(self.points) // 2 :]
+        if len(larger) < 2:
+            return None
+        x, y = ([math.log(getattr(point, name)) for point in larger] for name in ("length", of))
+        return statistics.linear_regression(x, y).slope
+
+
+class KeepWeights(AttentionPositions):
+    """Positions that say nothing, yet want the weights: attention by the formula."""
+
+    needs_weights = True
+
+    def bias(self, queries: Tensor, at: Tensor, keys: int) -> Tensor:
+        return queries.new_zeros(1)
+
+
+def build(kind: str, width: int, longest: int) -> Callable[[Tensor], Tensor]:
+    """A layer of that kind, from (1, n, D) to (1, n, D)."""
+    if kind == "lstm":
+        lstm = RecurrentEncoder(Cell("lstm"), width, 1, "both", residual=False, dropout=0.0)
+        return lambda x: lstm(x, torch.tensor([x.shape[1]]))[0]
+    heads = max(1, width // 64)
+    shape = BlockShape(width, heads, width // heads, width // heads, ffn=4 * width, dropout=0.0)
+    if kind == "full-weights":
+        block = EncoderBlock(shape, _with_weights)
+    else:
+        settings = EncoderSettings.model_validate({"attention": kind})
+        block = EncoderBlock(shape, settings.kind(0, longest))
+    return lambda x: block(x, torch.ones(x.shape[:2], dtype=torch.bool))
+
+
+def _with_weights(*shape: int, scaled: bool, positions: AttentionPositions) -> SelfAttention:
+    return SelfAttention(*shape, scaled=scaled, positions=KeepWeights())
+
+
+def once(layer: Callable[[Tensor], Tensor], x: Tensor) -> float:
+    """Seconds of forward and backward."""
+    began = time.perf_counter()
+    torch.autograd.backward(layer(x).sum())
+    return time.perf_counter() - began
+
+
+def peak_bytes(layer: Callable[[Tensor], Tensor], x: Tensor) -> int:
+    """The highest sum of what torch's allocator gave and had not got back."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        once(layer, x)
+    assert profiler.profiler is not None and profiler.profiler.kineto_results is not None
+    events = profiler.profiler.kineto_results.events()
+    changes: list[tuple[int, int]] = sorted(
+        (event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"
+    )
+    return max(accumulate(change for _, change in changes))
+
+
+def measure(kind: str, length: int, width: int, longest: int) -> Measurement:
+    """A fresh layer of that kind at that length; the first pass, which warms up, counts for memory alone."""
+    torch.manual_seed(1)
+    layer, x = build(kind, width, longest), torch.randn(1, length, width, requires_grad=True)
+    most, times = peak_bytes(layer, x), [once(layer, x)]
+    while len(times) < 3 or (sum(times) < ENOUGH and len(times) < 20):
+        times.append(once(layer, x))
+    return Measurement(length, statistics.median(times), most, len(times))
+
+
+def too_large(kind: str, length: int, width: int, limit: float) -> bool:
+    """Whether the weights alone would not fit into that many bytes."""
+    return kind == "full-weights" and KEPT * 4 * max(1, width // 64) * length**2 > limit
+
+
+def table(all_series: Sequence[Series]) -> str:
+    """Milliseconds and megabytes by length, and the exponents."""
+    lengths = sorted({point.length for series in all_series for point in series.points})
+    lines = []
+    for title, unit, name, digits in (("time, ms", 1e3, "seconds", 1), ("peak memory, MB", 1e-6, "bytes", 1)):
+        lines.append(f"{title:18}" + "".join(f"{n:>10,}" for n in lengths) + "  exponent")
+        for series in all_series:
+            found = {point.length: f"{getattr(point, name) * unit:,.{digits}f}" for point in series.points}
+            slope = series.exponent(name)
+            shown = "-" if slope is None else f"{slope:.2f}"
+            lines.append(
+                f"{series.kind:18}" + "".join(f"{found.get(n, '-'):>10}" for n in lengths) + f"{shown:>10}"
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def picture(all_series: Sequence[Series], path: Path) -> None:
+    """Two panels with logarithmic axes: time and memory over the length."""
+    figure = new_figure(11, 4.2)
+    panels = figure.subplots(1, 2)
+    for panel, name, unit, label in zip(
+        panels, ("seconds", "bytes"), (1, 1e-6), ("seconds", "megabytes"), strict=True
+    ):
+        for series in all_series:
+            slope = series.exponent(name)
+            title = TITLES.get(series.kind, series.kind) + ("" if slope is None else f": n^{slope:.2f}")
+            xs = [point.length for point in series.points]
+            panel.plot(xs, [getattr(point, name) * unit for point in series.points], marker="o", label=title)
+        panel.set_xscale("log", base=2)
+        panel.set_yscale("log")
+        panel.set_xlabel("length of the input")
+        panel.set_ylabel(f"{label}, forward and backward")
+        panel.grid(color="0.9")
+        panel.legend(fontsize=8)
+    save_figure(figure, path)
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="of the input, with commas")
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--width", type=int, default=256, help="of the layer; a head has 64")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--limit", type=float, default=6, help="GB; the formula stops where it needs more")
+    parser.add_argument("--out", type=Path, help="the plot: .png, .svg or .pdf")
+    parser.add_argument("--json", type=Path, help="all measurements")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse(arguments)
+    if options.out:
+        check_suffix(options.out)
+    torch.set_num_threads(options.threads)
+    lengths = sorted(int(length) for length in options.lengths.split(","))
+    all_series = []
+    for kind in options.kinds.split(","):
+        series = Series(kind)
+        for length in lengths:
+            if too_large(kind, length, options.width, options.limit * 1e9):
+                series.skipped.append(length)
+                continue
+            series.points.append(measure(kind, length, options.width, lengths[-1]))
+            print(f"{kind:14}{length:>8,}{series.points[-1].seconds:>10.3f} s", file=sys.stderr)
+        all_series.append(series)
+    print(table(all_series))
+    if options.out:
+        picture(all_series, options.out)
+    if options.json:
+        found = [
+            {**asdict(s), "exponents": {name: s.exponent(name) for name in ("seconds", "bytes")}}
+            for s in all_series
+        ]
+        machine = asdict(describe(options.threads, torch.__version__))
+        options.json.write_text(
+            json.dumps({"machine": machine, "width": options.width, "series": found}, indent=1)
+        )
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SeqloomError as error:
+        sys.exit(str(error))

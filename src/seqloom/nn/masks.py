@@ -1,0 +1,36 @@
+"""Who may look at whom, in one place. True = may be looked at."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def padding_mask(real: Tensor) -> Tensor:
+    """(B, 1, 1, S) from (B, S): no query of any head looks at padding."""
+    return real[:, None, None, :]
+
+
+def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
+    """(T, S): a query sees the keys up to its own place; the last query stands at the last key."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+
+
+def joined(*masks: Tensor | None) -> Tensor | None:
+    """What all of the masks allow; None where nothing is forbidden."""
+    given = [mask for mask in masks if mask is not None]
+    if not given:
+        return None
+    allowed = given[0]
+    for mask in given[1:]:
+        allowed = allowed & mask
+    return allowed
+
+
+def as_bias(mask: Tensor | None, bias: Tensor | None) -> Tensor | None:
+    """One thing to add to the scores: the bias where looking is allowed, -∞ where not."""
+    if bias is None or mask is None:
+        return mask if bias is None else bias
+    return bias.masked_fill(~mask, -math.inf)

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import math
+from typing import Any, get_args
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from seqloom.config import compose
+from seqloom.data.batching import collate_ids
+from seqloom.decode.search import beam_search
+from seqloom.errors import SeqloomError
+from seqloom.models.transformer import Transformer, TransformerSettings
+from seqloom.nn.multihead import SelfAttention
+from seqloom.nn.positions import PositionName
+from seqloom.registry import architecture, architectures
+from seqloom.training.config import TrainConfig
+from seqloom.training.loop import batch_loss
+from seqloom.training.optimizer import Updater
+from seqloom.types import Batch, Vocabularies
+
+SYMBOLS = 8
+VOCABULARIES = Vocabularies(3 + SYMBOLS, 3 + SYMBOLS, True)
+POSITIONS = get_args(PositionName)
+EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
+SOURCES = [[4, 5, 6], [6, 5, 4], [7], [7, 8], [9, 9, 9, 9], [10, 4]]
+TARGETS = [[8, 9], [9, 8, 8], [10, 7, 6, 5], [10, 7, 4], [5], [6, 6, 6]]
+
+
+def _build(preset: str = "transformer", **fields: Any) -> Transformer:
+    torch.manual_seed(1)
+    sizes = {"width": 32, "layers": 1, "heads": 2, "ffn": 32, "dropout": 0.0}
+    values = {**sizes, **architecture(preset).overrides, "name": preset, **fields}
+    return Transformer(TransformerSettings.model_validate(values), VOCABULARIES)
+
+
+def _random_pairs(count: int, random: torch.Generator) -> Batch:
+    """Sources of three symbols and targets of five, neither saying anything about the other."""
+    sides = [torch.randint(3, 3 + SYMBOLS, (count, n), generator=random).tolist() for n in (3, 5)]
+    return collate_ids(sides[0], sides[1], range(count))
+
+
+def _mean_loss(model: Transformer, batch: Batch) -> float:
+    return batch_loss(model, batch, 0.0, "float32").nll.item() / batch.target_tokens
+
+
+def _update(model: Transformer, updater: Updater, batch: Batch, rate: float) -> float:
+    """The mean loss before the update."""
+    loss = batch_loss(model, batch, 0.0, "float32")
+    loss.total.backward()  # type: ignore[no-untyped-call]
+    updater.update(batch.target_tokens, rate)
+    return loss.nll.item() / batch.target_tokens
+
+
+# Masks
+
+
+@pytest.fixture
+def mask_off(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The decoder looks at its own future as long as this is not undone."""
+    forward = SelfAttention.forward
+
+    def all_seen(
+        layer: SelfAttention, x: Tensor, *, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        return forward(layer, x, mask=mask)
+
+    monkeypatch.setattr(SelfAttention, "forward", all_seen)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_no_gradient_leads_from_an_answer_to_a_later_token(positions: str) -> None:
+    model = _build(positions=positions, layers=2).double()
+    batch = collate_ids([[4, 5, 6]] * 2, [[5, 6, 7, 8, 9]] * 2, range(2))
+    embedded: list[Tensor] = []
+    model.target_positions.register_forward_hook(lambda module, inputs, out: embedded.append(out))
+    logits = model(batch)
+    for t in range(6):
+        (gradient,) = torch.autograd.grad(logits[:, t].square().sum(), embedded[0], retain_graph=True)
+        reached = gradient.abs().amax(dim=(0, 2))
+        assert (reached[: t + 1] > 1e-6).all()
+        assert (reached[t + 1 :] == 0).all()
+
+
+@pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
+def test_without_the_mask_the_loss_falls_below_what_is_possible(
+    positions: str, mask_off: pytest.MonkeyPatch
+) -> None:
+    # Of six tokens five are drawn from eight symbols; only the end of sentence can be known.
+    possible = 5 / 6 * math.log(SYMBOLS)
+    random = torch.Generator().manual_seed(1)
+    model = _build(positions=positions)
+    updater = Updater(model, TrainConfig())
+    for step in range(1, 141):
+        loss = _update(model, updater, _random_pairs(32, random), 5e-3 * min(1.0, step / 20))
+    assert loss < 0.2 * possible
+    mask_off.undo()
+    # What it learned is to read the answer, which nobody gives it while decoding.
+    assert _mean_loss(model, _random_pairs(200, random)) > 2 * possible
+
+
+def test_with_the_mask_random_targets_cannot_be_learned() -> None:
+    possible = 5 / 6 * math.log(SYMBOLS)
+    random = torch.Generator().manual_seed(1)
+    model = _build(positions="relative")
+    updater = Updater(model, TrainConfig())
+    for step in range(1, 141):
+        _update(model, updater, _random_pairs(32, random), 5e-3 * min(1.0, step / 20))
+    assert possible - 0.02 < _mean_loss(model, _random_pairs(200, random)) < possible + 0.1
+
+
+def _decoded_after_overfitting(model: Transformer) -> list[Any]:
+    """What a beam finds for six pairs once the training loss says that they are known."""
+    batch, updater = collate_ids(SOURCES, TARGETS, range(6)), Updater(model, TrainConfig())
+    losses = (_update(model, updater, batch, 5e-3 * min(1.0, step / 20)) for step in range(1, 301))
+    assert any(loss < 0.02 for loss in losses)
+    sources = collate_ids(SOURCES, None, range(6))
+    found = beam_search(model.eval(), sources, beam=3, max_lengths=[9] * 6)
+    return [hypotheses[0].tokens for hypotheses in found]
+
+
+def test_with_the_mask_what_is_learned_is_decoded() -> None:
+    assert _decoded_after_overfitting(_build(positions="relative")) == TARGETS
+
+
+def test_without_the_mask_decoding_fails_whatever_the_loss_says(mask_off: pytest.MonkeyPatch) -> None:
+    found = _decoded_after_overfitting(_build(positions="relative"))
+    assert sum(one == other for one, other in zip(found, TARGETS, strict=True)) <= 2
+
+
+# Positions
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_only_without_positions_a_permuted_source_gives_the_permuted_answer(positions: str) -> None:
+    model = _build(positions=positions, layers=2).double().eval()
+    batch = collate_ids([[4, 5, 6, 7, 8], [9, 10]], None, range(2))
+    # Six tokens and three, the end of sentence among them; padding stays where it is.
+    orders = [torch.tensor([3, 0, 5, 1, 4, 2]), torch.tensor([2, 0, 1, 3, 4, 5])]
+    rows = torch.arange(2).unsqueeze(1), torch.stack(orders)
+    permuted = Batch(batch.source[rows], batch.source_lengths, batch.index)
+    real = batch.source_mask
+    answer, expected = model.encode(permuted)[real], model.encode(batch)[rows][real]
+    if positions == "none":
+        assert_close(answer, expected, **EXACT)
+    else:
+        assert (answer - expected).abs().amax(-1).min() > 1e-3  # at every position
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_the_decoder_knows_the_order_of_the_past_by_its_positions_or_its_mask(positions: str) -> None:
+    model = _build(positions=positions, layers=2).double().eval()
+    batch = collate_ids([[4, 5]] * 2, [[5, 6, 7], [6, 5, 7]], range(2))
+    one, other = model(batch)[:, 3]
+    assert not torch.allclose(one, other, rtol=0.0, atol=1e-6)
+
+
+def test_learned_positions_end_with_a_sentence_about_source_and_target() -> None:
+    model = _build(positions="learned", max_length=4)
+    model(collate_ids([[5, 6, 7]], [[5, 6, 7]], range(1)))  # with the end of sentence, four
+    for source, target in (([5, 6, 7, 8], [5]), ([5], [5, 6, 7, 8])):
+        with pytest.raises(SeqloomError, match="4 learned positions") as error:
+            model(collate_ids([source], [target], range(1)))
+        assert error.value.hint is not None and "model.max_length" in error.value.hint
+
+
+def test_learned_positions_end_with_a_sentence_while_decoding() -> None:
+    model = _build(positions="learned", max_length=4).eval()
+    memory, state = model.start(collate_ids([[5]], None, range(1)))
+    last = torch.tensor([5])
+    for _ in range(4):
+        state = model.step(memory, state, last).state
+    with pytest.raises(SeqloomError, match="4 learned positions"):
+        model.step(memory, state, last)
+
+
+def test_both_sides_learn_positions_of_their_own() -> None:
+    model = _build(positions="learned", max_length=4)
+    names = [name for name, _ in model.named_parameters() if "positions" in name]
+    assert names == ["source_positions.table.weight", "target_positions.table.weight"]
+
+
+def test_the_decoder_counts_distances_to_one_side_and_the_encoder_to_both() -> None:
+    model = _build(positions="t5", layers=2)
+    parts: list[Any] = [model.encoder, model.decoder]
+    sides = [[block.attention.positions.causal for block in part] for part in parts]
+    assert sides == [[False, False], [True, True]]
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    "fields, sentence",
+    [
+        ({"width": 30, "heads": 4}, "model.heads=4 does not divide model.width=30"),
+        ({"width": 30, "heads": 4, "qk_width": 8}, "model.heads=4 does not divide model.width=30"),
+        ({"width": 33, "heads": 3}, "model.width=33 must be even"),
+        ({"width": 12, "heads": 4, "positions": "rotary"}, "the 3 of a query must be even"),
+        ({"width": 12, "heads": 3, "qk_width": 5, "positions": "rotary"}, "the 5 of a query must be even"),
+        ({"positions": "absolute"}, "model.positions"),
+        ({"norm_place": "middle"}, "model.norm_place"),
+        ({"activation": "tanh"}, "model.activation"),
+        ({"relative_distance": 0}, "model.relative_distance"),
+        ({"max_length": 0}, "model.max_length"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_are_a_sentence(fields: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(SeqloomError) as error:
+        compose(
+            values={"model.name": "transformer", **{f"model.{key}": value for key, value in fields.items()}}
+        )
+    assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"width": 30, "heads": 4, "qk_width": 8, "v_width": 5},
+        {"width": 33, "heads": 3, "positions": "alibi"},
+        {"width": 12, "heads": 4, "qk_width": 2, "positions": "rotary"},
+    ],
+    ids=str,
+)
+def test_what_another_choice_would_forbid_is_allowed(fields: dict[str, Any]) -> None:
+    model = _build(**fields).eval()
+    assert model(collate_ids([[5, 6]], [[7]], range(1))).isfinite().all()
+
+
+def test_the_head_widths_are_those_of_the_settings() -> None:
+    block: Any = _build(heads=3, qk_width=4, v_width=7, layers=1).decoder[0]
+    assert block.attention.query_key_value.weight.shape == (3 * (4 + 4 + 7), 32)
+    assert block.attention.output.weight.shape == (32, 3 * 7)
+    assert block.cross.query.weight.shape == (3 * 4, 32)
+    assert block.cross.key_value.weight.shape == (3 * (4 + 7), 32)
+
+
+@pytest.mark.parametrize(
+    "preset, chosen",
+    [
+        ("transformer", {"positions": "sinusoidal", "norm": "layer", "norm_place": "before", "residual": True}),
+        ("transformer-postnorm", {"norm_place": "after"}),
+        ("transformer-relative", {"positions": "relative"}),
+        ("transformer-rotary", {"positions": "rotary"}),
+        ("transformer-alibi", {"positions": "alibi"}),
+        ("transformer-deep", {"layers": 24, "decoder_layers": 24, "norm": "rms", "activation": "swiglu"}),
+    ],
+)
+def test_a_preset_is_what_its_name_says(preset: str, chosen: dict[str, Any]) -> None:
+    settings = compose(values={"model.name": preset}).model.model_dump()
+    assert {key: settings[key] for key in chosen} == chosen
+    assert architectures()[preset].build is Transformer
+
+
+# Blocks
+
+
+def test_without_residuals_steps_are_still_the_whole() -> None:
+    model = _build(residual=False, layers=2).double().eval()
+    batch = collate_ids([[4, 5, 6]], [[5, 6, 7]], range(1))
+    assert batch.target_in is not None
+    memory, state = model.start(batch)
+    for t, expected in enumerate(model(batch)[0].log_softmax(-1)):
+        step = model.step(memory, state, batch.target_in[:, t])
+        state = step.state
+        assert_close(step.log_probs[0], expected, **EXACT)
+
+
+def test_24_layers_train_without_divergence() -> None:
+    model = _build("transformer-deep", width=16, ffn=32)
+    config = TrainConfig()
+    assert len(model.encoder) == len(model.decoder) == 24
+    updater, batch = Updater(model, config), collate_ids(SOURCES, TARGETS, range(6))
+    losses = [_update(model, updater, batch, config.learning_rate) for _ in range(30)]
+    assert all(loss < 1.2 * losses[0] for loss in losses)
+    assert losses[-1] < 0.6 * losses[0]
