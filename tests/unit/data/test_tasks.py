@@ -37,6 +37,24 @@ def test_targets_follow_from_sources() -> None:
         assert int(e.target or "") == sum(map(int, e.source.split("+")))
 
 
+@pytest.mark.parametrize("distance", [1, 2, 30])
+def test_the_letter_to_recall_stands_that_far_from_the_end(distance: int) -> None:
+    random = Random(1)
+    letters = set()
+    for _ in range(200):
+        source, target = symbols.recall(random, distance)
+        letter, *digits = source.split(" ")
+        assert letter == target
+        assert len(digits) == distance - 1 and all(digit in symbols.DIGITS for digit in digits)
+        letters.add(letter)
+    assert letters == set(symbols.LETTERS) and not letters & set(symbols.DIGITS)
+
+
+def test_the_task_recall_is_near_and_far() -> None:
+    lengths = {len(e.source.split()) for e in generate("recall", 2000, seed=1)}
+    assert lengths == set(range(2, 51))
+
+
 def test_a_small_task_repeats_itself_when_it_is_exhausted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbols, "_digits", lambda random: [random.choice("01")])
     pairs = list(generate("copy", 5, seed=1))

@@ -29,6 +29,7 @@ TASKS: dict[str, Task] = {
         Task("reverse", "2 to 10 digits, last to first", symbols.reverse),
         Task("sort", "2 to 10 digits, in order", symbols.sort),
         Task("addition", "123+89 to 212", symbols.addition),
+        Task("recall", "a letter before 1 to 49 digits, to that letter", symbols.recall_near_or_far),
         Task("dates", "dates as people write them, in seven languages, to 2024-03-05", dates.draw),
         Task("numbers", "numbers in English words to German words (needs num2words)", numbers.draw),
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
+DIGITS = "0123456789"
+LETTERS = "abcdefgh"  # what `recall` has to remember
+
 
 def copy(random: Random) -> tuple[str, str]:
     """The digits and the same digits."""
@@ -29,5 +32,16 @@ def addition(random: Random) -> tuple[str, str]:
     return f"{left}+{right}", str(left + right)
 
 
+def recall(random: Random, distance: int) -> tuple[str, str]:
+    """A letter that stands `distance` symbols before the end of the source, digits behind it; the letter."""
+    letter = random.choice(LETTERS)
+    return " ".join((letter, *random.choices(DIGITS, k=distance - 1))), letter
+
+
+def recall_near_or_far(random: Random) -> tuple[str, str]:
+    """The same at a distance of 2 to 50."""
+    return recall(random, random.randint(2, 50))
+
+
 def _digits(random: Random) -> list[str]:
-    return random.choices("0123456789", k=random.randint(2, 10))
+    return random.choices(DIGITS, k=random.randint(2, 10))

@@ -1,0 +1,114 @@
+"""What benchmarks/recall.py measures, curve by curve, and its picture."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seqloom.inspect.picture import new_figure, save_figure
+
+GOAL = 0.95
+COLORS = {"rnn": "C0", "lstm": "C1", "gru": "C2"}
+LINES = {"default": "-", "orthogonal": "--", "open": ":"}
+TITLES = {"exact": "trained at that distance alone", "upto": "trained at all distances up to it"}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trained model."""
+
+    distance: int
+    seed: int
+    accuracy: float
+    steps: int
+    seconds: float  # of this process on a processor, not on the clock: the machine may be busy
+
+
+@dataclass
+class Curve:
+    """The runs of one cell with one start and one kind of training, from near to far."""
+
+    cell: str
+    start: str
+    training: str
+    parameters: int
+    trials: list[Trial] = field(default_factory=list)
+    stopped: str = ""  # why no further distance was tried
+
+    def __str__(self) -> str:
+        return f"{self.cell}, {self.start}, {self.training}"
+
+    def distances(self) -> list[int]:
+        return sorted({trial.distance for trial in self.trials})
+
+    def accuracies(self, distance: int) -> list[float]:
+        return [trial.accuracy for trial in self.trials if trial.distance == distance]
+
+    def median(self, distance: int) -> float:
+        return statistics.median(self.accuracies(distance))
+
+    def reach(self) -> int:
+        """The distance up to which the median run is right often enough; 0 if the nearest is too far."""
+        reach = 0
+        for distance in self.distances():
+            if self.median(distance) < GOAL:
+                break
+            reach = distance
+        return reach
+
+    def reach_in_words(self) -> str:
+        """The same for people: the last distance tried may not be the last that is possible."""
+        reach = self.reach()
+        return f"{reach} or more" if reach == self.distances()[-1] else str(reach or "none")
+
+    def as_json(self) -> dict[str, Any]:
+        medians = {distance: self.median(distance) for distance in self.distances()}
+        return {**asdict(self), "medians": medians, "reach": self.reach()}
+
+
+def recall_picture(curves: Sequence[Curve], path: Path, *, chance: float, title: str) -> None:
+    """Writes a panel for each kind of training: accuracy over distance, one line per cell and start.
+
+    A line is the median over the seeds; the shade goes from the worst to the best.
+    """
+    trainings = list(dict.fromkeys(curve.training for curve in curves))
+    figure = new_figure(5.6 * len(trainings), 3.8)
+    panels = figure.subplots(1, len(trainings), squeeze=False, sharey=True)[0]
+    for panel, training in zip(panels, trainings, strict=True):
+        for curve in curves:
+            if curve.training == training:
+                _draw(panel, curve)
+        panel.axhline(100 * GOAL, color="0.3", linewidth=0.8)
+        panel.axhline(100 * chance, color="0.6", linewidth=0.8, linestyle=(0, (1, 3)))
+        ticks = sorted({distance for curve in curves for distance in curve.distances()})
+        panel.set_xscale("log")
+        panel.set_xticks(ticks, [str(tick) for tick in ticks])
+        panel.minorticks_off()
+        panel.set_ylim(0, 104)
+        panel.set_xlabel(f"distance, {TITLES[training]}")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.legend(frameon=False, fontsize=8, title=f"{GOAL:.0%} up to", title_fontsize=8, loc="center left")
+    panels[0].set_ylabel("letters recalled, %")
+    figure.suptitle(title, x=0.02, ha="left", fontsize=11)
+    figure.tight_layout()
+    save_figure(figure, path)
+
+
+def _draw(panel: Any, curve: Curve) -> None:
+    distances, color = curve.distances(), COLORS[curve.cell]
+    spans = [curve.accuracies(distance) for distance in distances]
+    lows, highs = ([100 * end(span) for span in spans] for end in (min, max))
+    panel.fill_between(distances, lows, highs, color=color, alpha=0.1, linewidth=0)
+    start = "" if curve.start == "default" else f", {curve.start}"
+    panel.plot(
+        distances,
+        [100 * curve.median(distance) for distance in distances],
+        color=color,
+        linestyle=LINES[curve.start],
+        marker="o",
+        markersize=3.5,
+        label=f"{curve.cell.upper()}{start}: {curve.reach_in_words()}",
+    )
