@@ -35,7 +35,7 @@ def gradient_picture(flows: Sequence[GradientFlow], path: Path, *, title: str = 
         _label(panel, f"{kind} input", symbol, distance)
     if title:
         figure.suptitle(title, x=0.02, ha="left", fontsize=11, parse_math=False)
-    figure.tight_layout()
+    figure.set_layout_engine("constrained")
     save_figure(figure, path)
 
 

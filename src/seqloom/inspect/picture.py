@@ -39,6 +39,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     picture = BytesIO()  # drawn before the file is opened, so that a failure leaves no half of one
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
+        warnings.filterwarnings("ignore", message="constrained_layout not applied")  # names longer than a panel
         figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150, bbox_inches="tight", pad_inches=0.15)
     try:
         path.write_bytes(picture.getvalue())
