@@ -27,7 +27,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from seqloom import SeqloomError
 from seqloom.inspect.picture import check_suffix, new_figure, save_figure
-from seqloom.models.transformer import EncoderSettings
+from seqloom.models.stack import EncoderSettings
 from seqloom.nn.blocks import BlockShape, EncoderBlock
 from seqloom.nn.cells import Cell
 from seqloom.nn.multihead import SelfAttention

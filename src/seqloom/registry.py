@@ -6,13 +6,17 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from seqloom.errors import unknown
 from seqloom.settings import ModelSettings
 
 # Packages whose every module is imported when the registry is asked: adding an architecture is one file.
 FAMILIES = ("seqloom.models",)
+
+
+# What a model is for: to give a target to a source, to continue a text (or a source), to fill gaps in a text.
+Task = Literal["translate", "continue", "fill"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class Architecture:
     settings: type[ModelSettings]
     build: Callable[..., Any]  # build(settings, vocabularies) -> model
     overrides: Mapping[str, Any] = field(default_factory=dict)  # a preset: its fields, before the user's
+    task: Task = "translate"
 
 
 _ARCHITECTURES: dict[str, Architecture] = {}
@@ -37,12 +42,13 @@ def register(
     paper: str,
     settings: type[ModelSettings],
     overrides: Mapping[str, Any] | None = None,
+    task: Task = "translate",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator that makes a model class (or a builder) available under a name."""
 
     def add(build: Callable[..., Any]) -> Callable[..., Any]:
         assert name not in _ARCHITECTURES, f"two architectures are called {name}"
-        _ARCHITECTURES[name] = Architecture(name, summary, paper, settings, build, overrides or {})
+        _ARCHITECTURES[name] = Architecture(name, summary, paper, settings, build, overrides or {}, task)
         return build
 
     return add

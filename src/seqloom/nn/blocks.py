@@ -12,6 +12,7 @@ from torch.nn.functional import gelu, silu
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.multihead import CrossAttention, KeysValues, SelfAttention
 from seqloom.nn.positions import PositionName, attention_positions
+from seqloom.nn.prefix import PrefixAttention
 
 Activation = Literal["relu", "gelu", "swiglu", "none"]
 NormName = Literal["layer", "rms"]
@@ -160,3 +161,35 @@ class DecoderBlock(_Block):
         x = self.attention_residual.leave(x, attended)
         crossed, weights = self.cross.step(self.cross_residual.enter(x), memory, source_mask)
         return self.feed_forward(self.cross_residual.leave(x, crossed)), past, weights
+
+
+class LanguageBlock(_Block):
+    """Self-attention and feed-forward of a language model, which can go on behind a prefix.
+
+    Its parts have the names of the decoder's, so that one can start from the other.
+    """
+
+    def __init__(self, shape: BlockShape, *, causal: bool) -> None:
+        super().__init__(shape)
+        attention = shape.self_attention(causal=causal, kind=PrefixAttention)
+        assert isinstance(attention, PrefixAttention)
+        self.attention = attention
+        self.attention_residual = Residual(shape)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """(B, T, D). mask (B, 1, T, T): who sees whom; None: each position what stands before it."""
+        entered = self.attention_residual.enter(x)
+        attended = self.attention(entered, mask=mask, causal=mask is None)
+        return self.feed_forward(self.attention_residual.leave(x, attended))
+
+    def remember(self, x: Tensor) -> KeysValues:
+        """Keys and values of a prefix that comes into this block, (B, S, D)."""
+        return self.attention.remember(self.attention_residual.enter(x))
+
+    def step(
+        self, x: Tensor, prefix: KeysValues, real: Tensor, past: KeysValues | None, since: Tensor
+    ) -> tuple[Tensor, KeysValues, Tensor]:
+        """One position (R, 1) of every row: output (R, 1, D), the grown cache, weights on the prefix."""
+        entered = self.attention_residual.enter(x)
+        attended, past, weights = self.attention.step_behind(entered, prefix, real, past, since)
+        return self.feed_forward(self.attention_residual.leave(x, attended)), past, weights

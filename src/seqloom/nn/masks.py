@@ -18,6 +18,16 @@ def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
+def prefix_mask(lengths: Tensor, width: int) -> Tensor:
+    """(B, 1, T, T): all of a prefix sees all of it; behind it, a position sees what stands before it.
+
+    A position of the prefix lies before every position behind it, so one rule serves both: a key may be
+    looked at if it is in the prefix or not after the query.
+    """
+    in_prefix = torch.arange(width, device=lengths.device) < lengths.unsqueeze(1)
+    return padding_mask(in_prefix) | causal_mask(width, width, lengths.device)
+
+
 def joined(*masks: Tensor | None) -> Tensor | None:
     """What all of the masks allow; None where nothing is forbidden."""
     given = [mask for mask in masks if mask is not None]

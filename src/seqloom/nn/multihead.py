@@ -63,11 +63,11 @@ class SelfAttention(Heads):
         return self.positions.rotate(q, at), self.positions.rotate(k, at), v
 
     def forward(self, x: Tensor, *, mask: Tensor | None = None, causal: bool = False) -> Tensor:
-        """(B, T, D) from (B, T, D). mask (B, T): which positions are real."""
+        """(B, T, D) from (B, T, D). mask (B, T): which positions are real; (B, 1, T, T): who sees whom."""
         length = x.shape[1]
         at = torch.arange(length, device=x.device)
         q, k, v = self._project(x, at)
-        allowed = None if mask is None else padding_mask(mask)
+        allowed = padding_mask(mask) if mask is not None and mask.dim() == 2 else mask
         bias = self.positions.bias(q, at, length)
         if bias is None:
             return self.output(self.join(self.fused(q, k, v, allowed, causal=causal)))

@@ -13,7 +13,8 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from seqloom.errors import SeqloomError
-from seqloom.models.transformer import EncoderSettings, Transformer, TransformerSettings
+from seqloom.models.stack import EncoderSettings
+from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.nn.blocks import BlockShape, EncoderBlock
 from seqloom.nn.longattention import BlockSparseAttention, LinformerAttention, WindowAttention
 from seqloom.nn.multihead import SelfAttention

@@ -1,0 +1,118 @@
+"""Language models: a text continued word by word, or a target behind its source as prefix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Literal, cast
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from seqloom.models.stack import StackSettings, initialise
+from seqloom.nn.blocks import LanguageBlock
+from seqloom.nn.dropout import Dropout
+from seqloom.nn.embedding import embeddings_and_output
+from seqloom.nn.masks import prefix_mask
+from seqloom.nn.positions import InputPositions
+from seqloom.registry import register
+from seqloom.types import Batch, Step, Tree, Vocabularies
+
+
+class LanguageSettings(StackSettings):
+    name: str = "lm"
+    prefix: Literal["causal", "both"] = Field(
+        "causal", description="a source is read from left to right, or every token of it sees both sides"
+    )
+
+
+@register(
+    "lm",
+    summary="Decoder-only language model of text, or of pairs with the source as prefix",
+    paper="Radford et al. 2018; Liu et al. 2018, arXiv:1801.10198",
+    settings=LanguageSettings,
+    task="continue",
+)
+class LanguageModel(nn.Module):
+    """p(y_t | x, y_<t) by one stack over x and y in a row; of plain text, x is nothing but its end."""
+
+    def __init__(self, settings: LanguageSettings, vocabularies: Vocabularies) -> None:
+        super().__init__()
+        shape = settings.shape()
+        self.width, self.both = settings.width, settings.prefix == "both"
+        self.source_embedding, self.target_embedding, self.output = embeddings_and_output(
+            vocabularies, settings.width, settings.tie
+        )
+        self.target_positions = InputPositions(settings.positions, settings.width, settings.max_length)
+        self.dropout = Dropout(settings.dropout)
+        self.decoder = nn.ModuleList(LanguageBlock(shape, causal=not self.both) for _ in range(settings.layers))
+        self.decoder_norm = shape.final_norm()
+        initialise(self.decoder)
+
+    def _place(self, x: Tensor, at: Tensor) -> Tensor:
+        """√D e(id) and what the positions add, (B, T, D)."""
+        return self.dropout(self.target_positions(x * math.sqrt(self.width), at))
+
+    def _mask(self, lengths: Tensor, width: int) -> Tensor | None:
+        """Who sees whom; None is the plain causal mask, for which the fused kernel has a faster way."""
+        return prefix_mask(lengths, width) if self.both else None
+
+    def hidden(self, batch: Batch) -> Tensor:
+        """What the output layer sees at every target position under teacher forcing, (B, T, D)."""
+        assert batch.target_in is not None
+        source, target = self.source_embedding(batch.source), self.target_embedding(batch.target_in)
+        row = torch.cat((source, target), dim=1)
+        at = torch.arange(row.shape[1], device=row.device)
+        # Row b is x, then y at once, then what is left of both paddings: no position is lost between them.
+        lengths = batch.source_lengths.unsqueeze(1)
+        behind = (source.shape[1] + at - lengths).clamp_max(row.shape[1] - 1)
+        x = self._place(_take(row, torch.where(at < lengths, at, behind)), at)
+        mask = self._mask(batch.source_lengths, row.shape[1])
+        for block in self.decoder:
+            x = block(x, mask)
+        return _take(self.decoder_norm(x), lengths + at[: target.shape[1]])
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Logits, (B, T, V)."""
+        return self.output(self.hidden(batch))
+
+    def _blocks(self) -> Iterable[LanguageBlock]:
+        return cast(Iterable[LanguageBlock], self.decoder)
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        at = torch.arange(batch.source.shape[1], device=batch.source.device)
+        x = self._place(self.source_embedding(batch.source), at)
+        mask, memories = self._mask(batch.source_lengths, len(at)), []
+        for block in self._blocks():
+            memories.append(block.remember(x))
+            x = block(x, mask)
+        return (batch.source_mask, memories), (torch.zeros_like(batch.source_lengths), [None] * len(memories))
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        real, memories = memory
+        since, pasts = state
+        lengths = real.sum(dim=1).repeat_interleave(len(last) // len(real))
+        x = self._place(self.target_embedding(last.unsqueeze(1)), (lengths + since).unsqueeze(1))  # (R, 1, D)
+        grown, attention = [], []
+        for block, past, prefix in zip(self._blocks(), pasts, memories, strict=True):
+            x, past, weights = block.step(x, prefix, real, past, since.unsqueeze(1))
+            grown.append(past)
+            attention.append(weights.mean(dim=1))
+        logits = self.output(self.decoder_norm(x[:, 0]))
+        return Step(logits.log_softmax(-1), (since + 1, grown), torch.stack(attention).mean(dim=0))
+
+
+def _take(x: Tensor, places: Tensor) -> Tensor:
+    """(B, T, D): of every row of x (B, L, D) the vectors at these places (B, T)."""
+    return x.gather(1, places.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
+
+
+register(
+    "prefix-lm",
+    summary="Language model of pairs whose source is read in both directions",
+    paper="Dong et al. 2019, arXiv:1905.03197; Raffel et al. 2020, arXiv:1910.10683",
+    settings=LanguageSettings,
+    overrides={"prefix": "both"},
+    task="continue",
+)(LanguageModel)

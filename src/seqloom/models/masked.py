@@ -1,0 +1,40 @@
+"""The masked language model: an encoder that restores hidden tokens from both sides (Devlin et al. 2019)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from seqloom.models.stack import Encoder, WithEncoder, initialise
+from seqloom.nn.embedding import embeddings_and_output
+from seqloom.registry import register
+from seqloom.types import Batch, Vocabularies
+
+
+class MaskedSettings(WithEncoder):
+    name: str = "mlm"
+
+
+@register(
+    "mlm",
+    summary="Encoder-only masked language model: fills gaps, and starts the encoder of a translation model",
+    paper="Devlin et al. 2019, arXiv:1810.04805",
+    settings=MaskedSettings,
+    task="fill",
+)
+class MaskedLanguageModel(Encoder):
+    """p(x_t | the rest of x) at every position of a text; only those that were hidden are asked for."""
+
+    def __init__(self, settings: MaskedSettings, vocabularies: Vocabularies) -> None:
+        text = Vocabularies(vocabularies.source, vocabularies.source, shared=True)  # what goes in comes out
+        _, embedding, output = embeddings_and_output(text, settings.width, settings.tie)
+        super().__init__(settings, embedding)
+        self.output = output
+        initialise(self.encoder)
+
+    def hidden(self, batch: Batch) -> Tensor:
+        """What the output layer sees at every position of the text, (B, S, D)."""
+        return self.encode(batch)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Logits, (B, S, V)."""
+        return self.output(self.hidden(batch))
