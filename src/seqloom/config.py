@@ -10,9 +10,10 @@ import yaml
 from pydantic import SerializeAsAny
 
 from seqloom.data.config import DataConfig
+from seqloom.data.tables import SUFFIXES, suffix
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
-from seqloom.registry import architecture
+from seqloom.registry import Architecture, architecture
 from seqloom.settings import ModelSettings, Settings, unknown_option
 from seqloom.text.config import TextConfig
 from seqloom.training.config import TrainConfig
@@ -60,13 +61,58 @@ def from_tree(tree: Mapping[str, Any], where: str) -> Config:
             raise SeqloomError(f"{key} in {where} must be a section of options, got {sections[key]!r}.")
     chosen = dict(sections.get("model", {}))
     entry = architecture(str(chosen.pop("name", "transformer")))
-    return Config(
-        data=DataConfig.checked(sections.get("data", {}), "data", where),
+    config = Config(
+        data=_settled(DataConfig.checked(sections.get("data", {}), "data", where), entry),
         text=TextConfig.checked(sections.get("text", {}), "text", where),
         model=entry.settings.checked({**_changed(entry.overrides, chosen), "name": entry.name}, "model", where),
         train=TrainConfig.checked(sections.get("train", {}), "train", where),
         search=SearchConfig.checked(sections.get("search", {}), "search", where),
     )
+    _check_data_fits(config, entry)
+    return config
+
+
+def _settled(data: DataConfig, entry: Architecture) -> DataConfig:
+    """The data options with what the model decides: what is masked, and whether a file is text or a table."""
+    if entry.task == "fill" and data.noise.kind == "none":
+        data = data.model_copy(update={"noise": data.noise.model_copy(update={"kind": "mask"})})
+    learns_text = entry.task != "translate" or data.noise.kind != "none"
+    if learns_text and data.format == "auto" and not any(suffix(file) in SUFFIXES for file in data.train):
+        return data.model_copy(update={"format": "text"}) if data.train else data
+    return data
+
+
+def _check_data_fits(config: Config, entry: Architecture) -> None:
+    """Raises if the model cannot learn from such data."""
+    data, name = config.data, entry.name
+    if not data.has("train"):
+        return
+    if data.is_text and entry.task == "translate" and data.noise.kind == "none":
+        raise SeqloomError(
+            f"The model {name} learns from pairs, and this data has no targets.",
+            "for plain text choose --model lm or mlm, or data.noise.kind=infill to learn to restore it",
+        )
+    if not data.is_text and data.noise.kind != "none":
+        raise SeqloomError(
+            f"Parts of a text are hidden from the model ({name}, data.noise.kind={data.noise.kind}), and this "
+            "data is pairs.",
+            "give plain text (data.format=text), or one column of a table (data.target_column=none)",
+        )
+    if entry.task == "fill" and data.noise.kind == "infill":
+        raise SeqloomError(
+            f"The model {name} fills one token per gap, so it cannot learn with data.noise.kind=infill.",
+            "leave it out, or restore spans with --model transformer",
+        )
+    if data.is_text and not config.text.is_joint:
+        raise SeqloomError(
+            "Plain text has one side, so it needs one tokenizer.",
+            "leave out text.joint=false and text.target_tokenizer",
+        )
+    if data.is_text and config.train.metrics:
+        raise SeqloomError(
+            "train.metrics are measured by translating, and plain text has nothing to compare with.",
+            "leave them out: the loss is always measured",
+        )
 
 
 def _changed(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from seqloom.machine import make_cache_folder, processors
 from seqloom.progress import counter
 from seqloom.run import Run
 from seqloom.settings import Settings
-from seqloom.text.config import TextConfig
+from seqloom.text.config import MASK, TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Example
 
@@ -52,12 +52,14 @@ class Corpus:
     def __init__(self, data: DataConfig, text: TextConfig) -> None:
         self.data, self.text = data, text
 
-    def prepare(self, say: Say) -> Prepared:
-        """Reads and checks everything, trains the tokenizers and writes the token stores."""
+    def prepare(self, say: Say, tokenizers: TokenizerPair | None = None) -> Prepared:
+        """Reads and checks everything, trains tokenizers if none are given, and writes the token stores."""
         files, report = self._checksums(), DataReport()
         record = DataRecord(files=files, held_out=self._count(report))
-        tokenizers = TokenizerPair.train(
-            self.text, lambda: ((e.source, e.target or "") for e in self._examples("train", record))
+        tokenizers = tokenizers or TokenizerPair.train(
+            self.text,
+            lambda: ((e.source, e.target or "") for e in self._examples("train", record)),
+            symbols=() if self.data.noise.kind == "none" else (MASK,),
         )
         for note in tokenizers.notes:
             say(f"tokenizer: {note}")
@@ -139,7 +141,7 @@ class Corpus:
 
     def _store(self, part: Part, tokenizers: TokenizerPair, record: DataRecord) -> TokenStore:
         """The token store of a part, from the cache if it was written before."""
-        options = self.data.model_dump_json()
+        options = self.data.model_dump_json(exclude={"noise"})  # drawn anew whenever a batch is made
         key = cache_key(part, tokenizers.fingerprint, options, record.model_dump_json())
         folder = make_cache_folder("stores") / key
         if TokenStore.is_complete(folder):
@@ -160,7 +162,7 @@ def keep_standard_input() -> str:
     """A file in the cache with the content of standard input: training reads its data more than once."""
     folder = make_cache_folder("stdin")
     content = sys.stdin.buffer.read()
-    path = folder / f"{hashlib.sha256(content).hexdigest()}.tsv"
+    path = folder / hashlib.sha256(content).hexdigest()  # no suffix: pairs or text, as the model wants it
     partial = path.with_suffix(".part")
     partial.write_bytes(content)
     partial.replace(path)

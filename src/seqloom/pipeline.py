@@ -13,20 +13,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from seqloom.config import Config, compose
 from seqloom.corpus import Corpus, Prepared
-from seqloom.data.batching import BatchStream, collate, prefetch
+from seqloom.data.batching import BatchStream, Indices, Position, collate, prefetch
+from seqloom.data.noise import Noise
+from seqloom.data.store import TokenStore
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import evaluate, parse_metrics
 from seqloom.files import new_folder, write_atomically, write_json
 from seqloom.machine import keep_freed_memory
+from seqloom.registry import architecture
 from seqloom.run import Run, build_model, choose_device, load
-from seqloom.training.checkpoint import TrainState
+from seqloom.text.config import MASK
+from seqloom.training.checkpoint import TrainState, load_weights, weights_of
 from seqloom.training.log import RunLog, duration
 from seqloom.training.loop import Feed, Trainer, Validation, batch_loss
+from seqloom.types import Batch
+from seqloom.warmstart import warm_start, warm_tokenizers
 
 
 def train(
@@ -72,8 +79,12 @@ def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
     if run.folder.name in ("", ".."):
         raise SeqloomError(f"{out} is no name for a new run directory.", "e.g. --out runs/first")
     _check(config)
-    prepared = Corpus(config.data, config.text).prepare(say=_sayer(quiet))
-    build_model(config, prepared.tokenizers)  # what cannot be built is told before anything is written
+    say, others = _sayer(quiet), config.train.init_from
+    prepared = Corpus(config.data, config.text).prepare(say, warm_tokenizers(others) if others else None)
+    model = build_model(config, prepared.tokenizers)  # what cannot be built is told before anything is written
+    warm = warm_start(model, others) if others else None
+    for line in warm.summary() if warm else ():
+        say(f"start: {line}")
     try:
         run.folder.parent.mkdir(parents=True, exist_ok=True)
         with new_folder(run.folder) as folder:
@@ -82,6 +93,9 @@ def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
             prepared.tokenizers.save(draft.tokenizer_folder)
             prepared.report.save(folder / "data-report.json")
             write_json(draft.data_file, prepared.record.model_dump())
+            if warm:
+                save_file(weights_of(model), draft.initial_file)
+                write_json(folder / "warm-start.json", warm.as_dict())
     except OSError as error:
         raise SeqloomError(
             f"The run directory {out} cannot be written: {error.strerror}.", "choose another --out"
@@ -115,24 +129,29 @@ def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
         torch.set_num_threads(config.train.threads)
     device = _check(config)
     prepared = Corpus(config.data, config.text).reopen(run)
-    model = build_model(config, prepared.tokenizers).to(device)
+    model = build_model(config, prepared.tokenizers)
+    if run.initial_file.exists():  # a checkpoint, if there is one, takes its place
+        load_weights(model, run.initial_file)
+    model.to(device)
     checkpoints = run.checkpoints(config.train.keep)
     checkpoints.folder.mkdir(exist_ok=True)
     stream = BatchStream(prepared.train, batch_tokens=config.train.batch_tokens, seed=config.train.seed)
+    make_batch = _collator(config, prepared)
     newest = max(checkpoints.steps(), default=0)
     with (
         RunLog(run.folder, step=newest, tensorboard=config.train.tensorboard, quiet=quiet) as log,
         _stop_on_signals(log.say) as stop,
     ):
         if newest == 0:
+            unit = "texts" if config.data.is_text else "pairs"
             count = sum(weight.numel() for weight in model.parameters())
-            log.say(f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} pairs")
+            log.say(f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} {unit}")
         trainer = Trainer(
             model,
             config.train,
-            feed=_feeder(stream, prepared),
+            feed=_feeder(stream, prepared, make_batch),
             batches_per_epoch=sum(1 for _ in stream.epoch(0)) if config.train.max_epochs else 0,
-            validate=_validator(model, config, prepared, device),
+            validate=_validator(model, config, prepared, make_batch, device),
             checkpoints=checkpoints,
             log=log,
             stop=stop,
@@ -150,10 +169,29 @@ def _sayer(quiet: bool) -> Callable[[str], None]:
     return lambda line: None if quiet else print(line, file=sys.stderr, flush=True)
 
 
-def _feeder(stream: BatchStream, prepared: Prepared) -> Callable[[int, int], Iterator[Feed]]:
+Collate = Callable[[TokenStore, Indices, Position], Batch]
+
+
+def _collator(config: Config, prepared: Prepared) -> Collate:
+    """What makes a batch of some examples at a place of the stream."""
+    if config.data.noise.kind == "none":
+        return lambda store, indices, place: collate(store, indices)
+    tokenizer = prepared.tokenizers.source
+    return Noise(
+        config.data.noise,
+        mask=tokenizer.symbol(MASK),
+        vocabulary=tokenizer.size,
+        seed=config.train.seed,
+        in_place=architecture(config.model.name).task == "fill",
+    ).collate
+
+
+def _feeder(
+    stream: BatchStream, prepared: Prepared, make_batch: Collate
+) -> Callable[[int, int], Iterator[Feed]]:
     def feed(epoch: int, skip: int) -> Iterator[Feed]:
         batches = (
-            Feed(position.epoch, position.batch, collate(prepared.train, indices))
+            Feed(position.epoch, position.batch, make_batch(prepared.train, indices, position))
             for position, indices in stream.from_position(epoch, skip)
         )
         return prefetch(batches)
@@ -162,7 +200,7 @@ def _feeder(stream: BatchStream, prepared: Prepared) -> Callable[[int, int], Ite
 
 
 def _validator(
-    model: nn.Module, config: Config, prepared: Prepared, device: torch.device
+    model: nn.Module, config: Config, prepared: Prepared, make_batch: Collate, device: torch.device
 ) -> Callable[[], Validation]:
     """A function that measures the loss and, by decoding, the chosen metrics on the validation part."""
     metrics = parse_metrics(",".join(config.train.metrics)) if config.train.metrics else []
@@ -173,8 +211,8 @@ def _validator(
     def validate() -> Validation:
         total, count = 0.0, 0
         with torch.no_grad():
-            for indices in stream.epoch(0):
-                batch = collate(prepared.valid, indices).to(device)
+            for number, indices in enumerate(stream.epoch(0)):
+                batch = make_batch(prepared.valid, indices, Position(0, number)).to(device)
                 total += batch_loss(model, batch, 0.0, config.train.precision).nll.item()
                 count += batch.target_tokens
         values = {"loss": total / count}

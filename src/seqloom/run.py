@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
 
 from seqloom.config import Config, from_tree, read_yaml
+from seqloom.decode.filling import Filler
+from seqloom.decode.generation import Generator
+from seqloom.decode.scoring import ForcedScorer, MaskedScorer, Scorer
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
@@ -49,6 +52,11 @@ class Run:
     @property
     def data_file(self) -> Path:
         return self.folder / "data.json"
+
+    @property
+    def initial_file(self) -> Path:
+        """The weights that the run starts from, if not from random ones."""
+        return self.folder / "initial.safetensors"
 
     def config(self) -> Config:
         return from_tree(read_yaml(self.config_file), where=str(self.config_file))
@@ -112,17 +120,93 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def load(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> ModelTranslator:
-    """The translator of a run directory: raw text in, raw text out."""
-    run = Run.open(folder)
+def load_model(run: Run, *, checkpoint: str | None = None) -> tuple[nn.Module, TokenizerPair]:
+    """The trained model of a run, checked, and its tokenizers."""
     config, tokenizers = run.config(), run.tokenizers()
     weights = run.weights(checkpoint)
     check_sums(weights.parent, [weights.name])
     model = build_model(config, tokenizers)
     load_weights(model, weights)
+    return model.eval(), tokenizers
+
+
+def load(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> ModelTranslator:
+    """The translator of a run directory: raw text in, raw text out."""
+    run = Run.open(folder)
+    config = run.config()
+    if architecture(config.model.name).task == "fill":
+        raise _other_use(run, "translate")
+    model, tokenizers = load_model(run, checkpoint=checkpoint)
     target = choose_device(device)
-    model.to(target).eval()
-    return ModelTranslator(model, tokenizers, config.search, target)  # type: ignore[arg-type]
+    return ModelTranslator(model.to(target), tokenizers, config.search, target)  # type: ignore[arg-type]
+
+
+def load_generator(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Generator:
+    """What continues a text, by a language model of plain text."""
+    run = Run.open(folder)
+    config = run.config()
+    if use_of(config) != "generate":
+        raise _other_use(run, "generate")
+    model, tokenizers = load_model(run, checkpoint=checkpoint)
+    target = choose_device(device)
+    return Generator(
+        model.to(target),  # type: ignore[arg-type]
+        tokenizers.target,
+        config.search,
+        max_length=config.data.max_length + 1,
+        device=target,
+    )
+
+
+def load_filler(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Filler:
+    """What fills the gaps of a text, by a masked language model."""
+    run = Run.open(folder)
+    config = run.config()
+    if use_of(config) != "fill":
+        raise _other_use(run, "fill")
+    model, tokenizers = load_model(run, checkpoint=checkpoint)
+    target = choose_device(device)
+    return Filler(model.to(target), tokenizers.source, config.search, target)
+
+
+def load_scorer(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Scorer:
+    """What tells how probable given targets are, or by a masked language model the tokens of a text."""
+    run = Run.open(folder)
+    config = run.config()
+    model, tokenizers = load_model(run, checkpoint=checkpoint)
+    target = choose_device(device)
+    kind = MaskedScorer if use_of(config) == "fill" else ForcedScorer
+    return kind(model.to(target), tokenizers, config.search, target)
+
+
+Use = Literal["translate", "generate", "fill"]
+_USES: dict[Use, tuple[str, str, str]] = {  # what such a run does, others do not, and the command for it
+    "translate": ("translates", "translate", "seqloom translate {} FILE"),
+    "generate": ("continues a text", "continue one", 'seqloom generate {} "A man"'),
+    "fill": ("fills gaps in a text", "fill gaps", 'seqloom fill {} "A man is [MASK] a guitar."'),
+}
+
+
+def use_of(config: Config) -> Use:
+    """The command that a run of that configuration is made for."""
+    task = architecture(config.model.name).task
+    if task == "fill":
+        return "fill"
+    return "generate" if task == "continue" and config.data.is_text else "translate"
+
+
+def example_of(run: Run) -> str:
+    """A command that shows what the run can do."""
+    return _USES[use_of(run.config())][2].format(run.folder)
+
+
+def _other_use(run: Run, wanted: Use) -> SeqloomError:
+    config = run.config()
+    does, cannot = _USES[use_of(config)][0], _USES[wanted][1]
+    return SeqloomError(
+        f"The model of {run.folder} ({config.model.name}) {does}; it does not {cannot}.",
+        f"e.g. {example_of(run)}",
+    )
 
 
 def describe(run: Run) -> dict[str, Any]:

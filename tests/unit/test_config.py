@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -151,3 +152,39 @@ def test_a_file_that_is_no_configuration(tmp_path: Path, content: bytes, fragmen
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match=r"nowhere\.yaml cannot be read: No such file"):
         read_yaml(tmp_path / "nowhere.yaml")
+
+
+# Plain text
+
+
+def test_a_language_model_reads_a_file_that_is_no_table_as_text() -> None:
+    for file in ("text.txt", "train.en.gz", "text"):
+        assert compose(None, {"model.name": "lm", "data.train": file}).data.format == "text"
+    assert compose(None, {"model.name": "lm", "data.train": "pairs.tsv"}).data.format == "auto"
+    assert compose(None, {"data.train": "text.txt"}).data.format == "auto"
+    assert compose(None, {"data.train": "a.txt", "data.noise.kind": "infill"}).data.format == "text"
+
+
+def test_a_masked_model_masks() -> None:
+    config = compose(None, {"model.name": "mlm", "data.train": "text.txt", "data.noise.share": 0.3})
+    assert (config.data.noise.kind, config.data.noise.share) == ("mask", 0.3)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"data.format": "text"}, "learns from pairs, and this data has no targets"),
+        ({"data.target_column": "none"}, "learns from pairs, and this data has no targets"),
+        (
+            {"model.name": "mlm", "data.train": "pairs.tsv"},
+            r"hidden from the model \(mlm, data.noise.kind=mask\)",
+        ),
+        ({"model.name": "mlm", "data.noise.kind": "infill"}, "fills one token per gap"),
+        ({"model.name": "lm", "text.joint": False}, "needs one tokenizer"),
+        ({"model.name": "lm", "train.metrics": "bleu"}, "nothing to compare with"),
+        ({"data.noise.random": 0.6, "data.noise.keep": 0.6}, "cannot add up to more than 1"),
+    ],
+)
+def test_data_that_does_not_fit_the_model(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(SeqloomError, match=message):
+        compose(None, {"data.train": "text.txt", **values})

@@ -175,3 +175,15 @@ def test_standard_input_is_kept_under_its_checksum(cache: Path, monkeypatch: pyt
         assert kept.parent.parent == cache
         assert kept.stem == hashlib.sha256(content).hexdigest()
     assert len(list(kept.parent.iterdir())) == 1
+
+
+def test_text_with_gaps_has_a_symbol_for_them(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"w{i % 7} w{i % 5} w{i % 3}\n" for i in range(60)))
+    data = {"train": (str(text),), "format": "text"}
+    plain, gaps = prepare(**data), prepare(**data, noise={"kind": "mask"})
+    with pytest.raises(SeqloomError, match=r"does not know the symbol \[MASK\]"):
+        plain.tokenizers.source.symbol("[MASK]")
+    mask = gaps.tokenizers.source.symbol("[MASK]")
+    assert gaps.tokenizers.source.encode("w1 [MASK] w2")[1] == mask
+    assert gaps.train.source(0).tolist() == [] and len(gaps.train.target(0)) == 3

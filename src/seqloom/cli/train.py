@@ -11,7 +11,7 @@ import typer
 def train(
     pairs: Annotated[
         list[str] | None,
-        typer.Argument(help="Tables of pairs: TSV, CSV, JSONL or Parquet, also .gz; - is standard input."),
+        typer.Argument(help="Tables of pairs: TSV, CSV, JSONL, Parquet; text for lm and mlm; - is stdin."),
     ] = None,
     out: Annotated[Path, typer.Option(help="The run directory to make.")] = ...,  # type: ignore[assignment]
     valid: Annotated[list[str] | None, typer.Option(help="Tables of validation pairs.")] = None,
@@ -22,12 +22,15 @@ def train(
     model: Annotated[str | None, typer.Option(help="The architecture; see `seqloom models`.")] = None,
     size: Annotated[str | None, typer.Option(help="One dial for its size: tiny, small or base.")] = None,
     long: Annotated[str | None, typer.Option(help="Too long a line: drop, truncate or error.")] = None,
+    init_from: Annotated[
+        list[str] | None, typer.Option(help="A run to start from: its weights and tokenizers; repeatable.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A YAML file of options.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Any option, e.g. --set train.max_minutes=30.")
     ] = None,
 ) -> None:
-    """Train a model on pairs of sequences.
+    """Train a model on pairs of sequences, or a language model on plain text.
 
     A held-out part is split off when no validation data is given. Ctrl-C saves; `seqloom resume` goes on.
     """
@@ -49,6 +52,7 @@ def train(
         "data.long": long,
         "model.name": model,
         "model.size": size,
+        "train.init_from": init_from or None,
     }
     run = create(compose(config, values, set_ or ()), out)
     if continue_run(run).finished:

@@ -113,7 +113,7 @@ def _cut(widths: Indices, batch_tokens: int) -> list[int]:
 
 def collate(store: TokenStore, indices: Indices) -> Batch:
     """The batch of these pairs."""
-    return _batch(_gather(store, "source", indices), _gather(store, "target", indices), indices)
+    return batch_of(gather(store, "source", indices), gather(store, "target", indices), indices)
 
 
 def collate_ids(
@@ -121,35 +121,37 @@ def collate_ids(
 ) -> Batch:
     """The batch of these ids, which come without BOS and EOS."""
     target = None if targets is None else _flatten(targets)
-    return _batch(_flatten(sources), target, np.asarray(index, np.int64))
+    return batch_of(_flatten(sources), target, np.asarray(index, np.int64))
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """Sequences one after the other, and the length of each."""
 
     ids: NDArray[Any]
     lengths: Indices
 
 
-def _gather(store: TokenStore, side: str, indices: Indices) -> _Rows:
+def gather(store: TokenStore, side: str, indices: Indices) -> Rows:
+    """One side of these pairs."""
     offsets = store.offsets[side]
     starts = offsets[indices]
     lengths = offsets[indices + 1] - starts
     before = np.cumsum(lengths) - lengths  # where each row begins among the gathered ids
     places = np.repeat(starts - before, lengths) + np.arange(lengths.sum())
-    return _Rows(store.ids[side][places], lengths)
+    return Rows(store.ids[side][places], lengths)
 
 
-def _flatten(rows: Sequence[Sequence[int]]) -> _Rows:
+def _flatten(rows: Sequence[Sequence[int]]) -> Rows:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    return _Rows(np.fromiter(chain.from_iterable(rows), np.int64), lengths)
+    return Rows(np.fromiter(chain.from_iterable(rows), np.int64), lengths)
 
 
-def _batch(source: _Rows, target: _Rows | None, index: Indices) -> Batch:
-    source_ids, source_lengths = _with_eos(source)
+def batch_of(source: Rows, target: Rows | None, index: Indices) -> Batch:
+    """The batch of these rows, which come without BOS and EOS."""
+    source_ids, source_lengths = with_eos(source)
     if target is None:
         return Batch(source_ids, source_lengths, torch.from_numpy(index))
-    target_out, target_lengths = _with_eos(target)
+    target_out, target_lengths = with_eos(target)
     return Batch(
         source_ids,
         source_lengths,
@@ -161,7 +163,7 @@ def _batch(source: _Rows, target: _Rows | None, index: Indices) -> Batch:
     )
 
 
-def _with_eos(rows: _Rows) -> tuple[torch.Tensor, torch.Tensor]:
+def with_eos(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
     """(B, S) padded ids with EOS behind each row, and the (B,) lengths that count it."""
     padded, real = _padded(rows)
     padded[real] = rows.ids
@@ -169,7 +171,7 @@ def _with_eos(rows: _Rows) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(padded), torch.from_numpy(rows.lengths + 1)
 
 
-def _with_bos(rows: _Rows) -> torch.Tensor:
+def _with_bos(rows: Rows) -> torch.Tensor:
     """(B, T) padded ids with BOS before each row."""
     padded, real = _padded(rows)
     padded[:, 1:][real[:, :-1]] = rows.ids
@@ -177,7 +179,7 @@ def _with_bos(rows: _Rows) -> torch.Tensor:
     return torch.from_numpy(padded)
 
 
-def _padded(rows: _Rows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _padded(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """An array of PAD with one more column than the longest row, and where the ids of the rows go."""
     width = int(rows.lengths.max(initial=0)) + 1
     real = np.arange(width) < rows.lengths[:, None]

@@ -19,8 +19,32 @@ def _one_or_many(value: object) -> object:
 Files = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]
 
 
+class NoiseConfig(Settings):
+    """What is hidden of a text from a model that learns to restore it."""
+
+    kind: Literal["none", "mask", "infill"] = Field(
+        "none", description="mask: tokens one by one; infill: spans, one [MASK] each; mlm always masks"
+    )
+    share: float = Field(0.15, gt=0, le=1, description="of the tokens of a text, at least one")
+    random: float = Field(0.1, ge=0, le=1, description="mask: of the hidden, replaced by any other token")
+    keep: float = Field(0.1, ge=0, le=1, description="mask: of the hidden, left as they are")
+    span: float = Field(3.0, ge=1, description="infill: tokens in a span on average")
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> NoiseConfig:
+        if self.random + self.keep > 1:
+            raise ValueError(
+                f"data.noise.random={self.random:g} and data.noise.keep={self.keep:g} are shares of one whole, "
+                "so they cannot add up to more than 1"
+            )
+        return self
+
+
 class DataConfig(Settings):
-    """Where the pairs come from: tables (`train`), or two line-aligned files (`source` and `target`)."""
+    """Where the data comes from: tables of pairs (`train`), two aligned files (`source`, `target`), or text.
+
+    Plain text has no target: `train` with format text, or a table whose target column is none.
+    """
 
     train: Files = Field(
         (), description="tables of pairs: TSV, CSV, JSONL, Parquet, also .gz; - = standard input"
@@ -31,14 +55,19 @@ class DataConfig(Settings):
     valid_source: str | None = Field(None, description="the validation sources, one per line")
     valid_target: str | None = Field(None, description="the validation targets, one per line")
     source_column: str = Field("1", min_length=1, description="a column's name, or its number from 1")
-    target_column: str = Field("2", min_length=1, description="the same; several references: 2,3,4")
-    format: Format = Field("auto", description="auto: by the suffix before .gz")
+    target_column: str = Field(
+        "2", min_length=1, description="the same; several references: 2,3,4; none: text without targets"
+    )
+    format: Format = Field(
+        "auto", description="auto: by the suffix before .gz; text: lines without targets, for language models"
+    )
     valid_share: float = Field(
         0.05, ge=0, lt=1, description="the share held out when there is no validation file"
     )
     valid_max: int = Field(2000, ge=1, description="about the most pairs that are held out")
     max_length: int = Field(256, ge=1, description="the longest source or target, in tokens")
     long: Literal["drop", "truncate", "error"] = Field("drop", description="what happens to a longer one")
+    noise: NoiseConfig = Field(NoiseConfig.model_validate({}), description="hidden from the model, of text")
 
     @model_validator(mode="after")
     def _tables_or_two_files(self) -> DataConfig:
@@ -51,6 +80,11 @@ class DataConfig(Settings):
             if tables and source is not None:
                 raise ValueError(f"give {names[0]} or {names[1]} and {names[2]}, not all of them")
         return self
+
+    @property
+    def is_text(self) -> bool:
+        """Whether examples have no targets."""
+        return self.format == "text" or self.target_column == "none"
 
     def has(self, part: Part) -> bool:
         """Whether any file is named for this part."""

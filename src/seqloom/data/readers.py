@@ -15,7 +15,7 @@ from seqloom.types import Example
 
 
 def read_corpus(config: DataConfig, part: Part, report: DataReport) -> Iterator[Example]:
-    """The pairs of one part of the corpus, from tables or from two line-aligned files."""
+    """The examples of one part of the corpus: of tables, of two line-aligned files, or lines of text."""
     train = part == "train"
     source, target = (config.source, config.target) if train else (config.valid_source, config.valid_target)
     if not config.has(part):
@@ -26,7 +26,10 @@ def read_corpus(config: DataConfig, part: Part, report: DataReport) -> Iterator[
         yield from read_parallel(source, target, report)
     columns = {"source_column": config.source_column, "target_column": config.target_column}
     for path in config.train if train else config.valid:
-        yield from read(path, format=config.format, **columns, report=report)
+        if config.format == "text":
+            yield from read_source(path, format="text", source_column="1", report=report)
+        else:
+            yield from read(path, format=config.format, **columns, report=report)
 
 
 def read(
@@ -51,6 +54,8 @@ def references(example: Example, target_column: str) -> list[str]:
 
 
 def _names(target_column: str) -> list[str]:
+    if target_column == "none":
+        return []
     return [name.strip() for name in target_column.split(",")]
 
 

@@ -178,9 +178,14 @@ class _Writer:
 
 
 def _encode(chunk: Sequence[Example], tokenizers: TokenizerPair, threads: int) -> Iterator[Ids]:
-    sources = tokenizers.source.encode_batch([example.source for example in chunk], threads)
-    targets = tokenizers.target.encode_batch([example.target or "" for example in chunk], threads)
-    return zip(sources, targets, strict=True)
+    """Source and target ids; a text without target is a target without source: what is to be learned."""
+    sources = [example.source if example.target is not None else "" for example in chunk]
+    targets = [example.source if example.target is None else example.target for example in chunk]
+    return zip(
+        tokenizers.source.encode_batch(sources, threads),
+        tokenizers.target.encode_batch(targets, threads),
+        strict=True,
+    )
 
 
 def _fit(
@@ -194,11 +199,14 @@ def _fit(
     """The pairs that are neither empty nor too long; longer ones are treated as `long` says."""
     kept = []
     for example, (source, target) in zip(chunk, ids, strict=True):
-        if not source or not target:
-            report.drop(example, f"{'target' if source else 'source'} has no tokens")
+        if not target or (not source and example.target is not None):
+            side = "text" if example.target is None else "target" if source else "source"
+            report.drop(example, f"{side} has no tokens")
             continue
         if len(source) > max_length or len(target) > max_length:
             side, length = ("source", len(source)) if len(source) > max_length else ("target", len(target))
+            if example.target is None:
+                side = "text"
             if long == "error":
                 raise SeqloomError(
                     f"{example.file or 'The data'}, line {example.line}: the {side} has {length} tokens, "

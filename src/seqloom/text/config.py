@@ -12,6 +12,8 @@ from seqloom.settings import Settings
 Kind = Literal["unigram", "bpe", "char", "word"]
 Normalization = Literal["none", "nfc", "nfkc"]
 
+MASK = "[MASK]"  # stands for what a masked language model has to restore
+
 # The names of pieces that are no text: a tag cannot be called so.
 RESERVED = re.compile(r"<s>|</s>|<pad>|<unk>|<0x[0-9A-F]{2}>")
 

@@ -49,11 +49,11 @@ class TokenizerPair:
         ]
 
     @classmethod
-    def train(cls, config: TextConfig, pairs: Pairs) -> TokenizerPair:
-        """Tokenizers for such pairs, trained on a sample of them."""
+    def train(cls, config: TextConfig, pairs: Pairs, symbols: Sequence[str] = ()) -> TokenizerPair:
+        """Tokenizers for such pairs, trained on a sample of them; they keep `symbols` whole beside the tags."""
         source_kind, target_kind = config.kinds
         lines, found = _sample(pairs(), config.sample // (2 if config.is_joint else 1) or 1)
-        tags = found if config.tags is None else config.tags
+        tags = tuple(dict.fromkeys((*(found if config.tags is None else config.tags), *symbols)))
         if config.is_joint:
             tokenizer = _train(config, source_kind, (line for pair in lines for line in pair), tags)
             return cls(tokenizer, tokenizer)

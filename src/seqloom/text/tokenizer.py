@@ -99,6 +99,15 @@ class Tokenizer:
         text = b"".join([self._bytes[id] for id in ids]).decode("utf-8", errors="replace")
         return text.removeprefix(self._prefix).translate(_SWAP)
 
+    def symbol(self, tag: str) -> int:
+        """The id of a symbol that is kept whole, such as [MASK]."""
+        if tag not in self.settings.normalizer.tags:
+            raise SeqloomError(
+                f"The tokenizer does not know the symbol {tag}.",
+                f"train with text.tags={tag}, or start from a run that has it",
+            )
+        return int(self._processor.piece_to_id(self._prefix + tag))
+
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """One readable piece per id; '▁' is a space."""
         pieces = [str(self._processor.id_to_piece(int(id))) for id in ids]

@@ -24,6 +24,9 @@ class TrainConfig(Settings):
     """How long, what an update sees, how it moves, which weights are kept, and what is measured."""
 
     seed: int = Field(1, ge=0, lt=2**63, description="of the weights, the order of the data and dropout")
+    init_from: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
+        (), description="run directories whose weights (and tokenizers) the run starts from"
+    )
     max_steps: int | None = Field(None, ge=1, description="updates; the first limit reached ends the run")
     max_minutes: float | None = Field(None, gt=0, description="minutes, validation included")
     max_epochs: int | None = Field(

@@ -23,7 +23,7 @@ from seqloom.training.log import Log, peak_memory_mb
 from seqloom.training.loss import Loss, cross_entropy
 from seqloom.training.optimizer import MovingAverage, Update, Updater
 from seqloom.training.schedule import learning_rate
-from seqloom.types import Batch
+from seqloom.types import PAD, Batch
 
 
 class Validation(NamedTuple):
@@ -106,11 +106,11 @@ class Trainer:
         state, count = self.state, sum(feed.data.target_tokens for feed in feeds)
         total = torch.zeros((), device=self.device)
         for feed in feeds:
+            window.see(feed.data)
             batch = feed.data.to(self.device)
             loss = batch_loss(self.model, batch, self.config.label_smoothing, self.config.precision)
             loss.total.backward()  # type: ignore[no-untyped-call]
             total += loss.nll.detach()
-            window.see(batch)
         state.step += 1
         rate = learning_rate(self.config, state.step, self._progress())
         update = self.updater.update(count, rate)
@@ -225,7 +225,11 @@ def batch_loss(model: Any, batch: Batch, smoothing: float, precision: str) -> Lo
     )
     assert batch.target_out is not None
     with autocast:
-        return cross_entropy(model.hidden(batch), model.output, batch.target_out, smoothing)
+        hidden, wanted = model.hidden(batch), batch.target_out
+        if 2 * batch.target_tokens < wanted.numel():  # few are asked for: the output layer sees no others
+            asked = wanted != PAD
+            hidden, wanted = hidden[asked].unsqueeze(0), wanted[asked].unsqueeze(0)
+        return cross_entropy(hidden, model.output, wanted, smoothing)
 
 
 class _Window:
@@ -243,9 +247,9 @@ class _Window:
         self.began, self.skipped = state.seconds, 0
 
     def see(self, batch: Batch) -> None:
-        assert batch.target_in is not None
-        self.padded += batch.target_in.numel()
-        self.real += batch.target_tokens
+        assert batch.target_out is not None and batch.target_lengths is not None
+        self.padded += batch.target_out.numel()
+        self.real += int(batch.target_lengths.sum())
 
     def add(self, nll: Tensor, count: int, update: Update, rate: float) -> None:
         self.nll.append(nll)

@@ -463,3 +463,18 @@ def test_reading_streams(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     examples = readers.read("a.tsv", source_column="1", target_column="2", report=DataReport())
     assert [next(examples) for _ in range(3)][-1] == Example("3", "3", 3, "a.tsv")
     assert taken == 3
+
+
+def test_plain_text_is_lines_without_targets(tmp_path: Path) -> None:
+    text, table = tmp_path / "text.txt", tmp_path / "table.tsv"
+    text.write_text("a b\n\nc\td\n")
+    table.write_text("a\tb\nc\td\n")
+    report = DataReport()
+    found = list(read_corpus(DataConfig(train=(str(text),), format="text"), "train", report))
+    assert [(e.source, e.target, e.line) for e in found] == [("a b", None, 1), ("", None, 2), ("c\td", None, 3)]
+    assert report.total == 3
+    column = DataConfig(train=(str(table),), source_column="2", target_column="none")
+    assert [(e.source, e.target) for e in read_corpus(column, "train", DataReport())] == [
+        ("b", None),
+        ("d", None),
+    ]

@@ -118,14 +118,20 @@ def test_what_is_too_long_is_an_error_that_names_the_line(tmp_path: Path) -> Non
 
 
 def test_what_has_no_tokens_is_dropped_and_told(tmp_path: Path) -> None:
-    data = [Example("  ", "w1", 1), Example("w1", "", 2), Example("w1", None, 3), Example("w2", "w2", 4)]
+    data = [Example("  ", "w1", 1), Example("w1", "", 2), Example("  ", None, 3), Example("w2", "w2", 4)]
     store = write(tmp_path / "store", data)
     assert len(store) == 1
     assert told(store) == [
         (1, "source has no tokens"),
         (2, "target has no tokens"),
-        (3, "target has no tokens"),
+        (3, "text has no tokens"),
     ]
+
+
+def test_a_text_is_a_target_without_source(tmp_path: Path) -> None:
+    store = write(tmp_path / "store", [Example("w1 w2", None, 1), Example("w3 " * 101, None, 2)])
+    assert (store.source(0).tolist(), len(store.target(0))) == ([], 2)
+    assert told(store) == [(2, "text longer than data.max_length=100 tokens")]
 
 
 def test_a_store_may_be_empty(tmp_path: Path) -> None:

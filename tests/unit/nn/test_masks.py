@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from seqloom.nn.masks import as_bias, causal_mask, joined, padding_mask
+from seqloom.nn.masks import as_bias, causal_mask, joined, padding_mask, prefix_mask
 
 CPU = torch.device("cpu")
 YES_NO = torch.tensor([[True, False], [True, True]])
@@ -49,3 +49,13 @@ def test_a_bias_per_head_takes_a_mask_per_sentence() -> None:
     both = as_bias(padding_mask(YES_NO), torch.zeros(3, 5, 2))  # (H, T, S)
     assert both is not None and both.shape == (2, 3, 5, 2)
     assert torch.equal(both.isfinite(), padding_mask(YES_NO).expand(2, 3, 5, 2))
+
+
+def test_a_prefix_sees_itself_and_what_follows_sees_what_stands_before_it() -> None:
+    mask = prefix_mask(torch.tensor([2, 0]), 4)
+    expected = [
+        [[1, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]],
+        [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]],
+    ]
+    assert mask.shape == (2, 1, 4, 4)
+    assert mask[:, 0].long().tolist() == expected
