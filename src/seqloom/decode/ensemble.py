@@ -1,0 +1,71 @@
+"""Several models that vote on every token: any models whose target vocabulary is the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from seqloom.types import Batch, Step, StepModel, Tree
+
+Space = Literal["probability", "log"]
+
+
+class Ensemble:
+    """A StepModel whose distribution is the members' weighted mean.
+
+    In probability space p = Σ wᵢ pᵢ: a token is likely if any member finds it so. In log space
+    log p = Σ wᵢ log pᵢ + constant: a token is likely if no member objects.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[StepModel],
+        *,
+        weights: Sequence[float] | None = None,
+        space: Space = "probability",
+        others: Sequence[Batch] = (),
+    ) -> None:
+        given = list(weights or [1.0] * len(members))
+        assert len(given) == len(members) and min(given) > 0
+        self._members, self._space = list(members), space
+        self._weights = [weight / sum(given) for weight in given]
+        self._others = list(others)  # the same sentences as the second, third … member's tokenizer has them
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        batches = [batch, *(self._others or [batch] * (len(self._members) - 1))]
+        begun = [member.start(own) for member, own in zip(self._members, batches, strict=True)]
+        return [memory for memory, _ in begun], [state for _, state in begun]
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        steps = [
+            member.step(own, so_far, last)
+            for member, own, so_far in zip(self._members, memory, state, strict=True)
+        ]
+        log_probs = self._mean([step.log_probs for step in steps])
+        return Step(log_probs, [step.state for step in steps], self._attention(steps))
+
+    def _mean(self, each: list[Tensor]) -> Tensor:
+        if self._space == "probability":
+            weighted = [log + math.log(weight) for log, weight in zip(each, self._weights, strict=True)]
+            return torch.stack(weighted).logsumexp(dim=0)
+        total = sum(log * weight for log, weight in zip(each, self._weights, strict=True))
+        assert isinstance(total, Tensor)
+        return total.log_softmax(dim=-1)
+
+    def _attention(self, steps: list[Step]) -> Tensor | None:
+        """The mean of the weights of members that have any, if they look at the same source tokens."""
+        if self._others:
+            return steps[0].attention
+        found = [
+            (step.attention, weight)
+            for step, weight in zip(steps, self._weights, strict=True)
+            if step.attention is not None
+        ]
+        if not found:
+            return None
+        share = sum(weight for _, weight in found)
+        return torch.stack([attention * (weight / share) for attention, weight in found]).sum(dim=0)

@@ -1,0 +1,44 @@
+"""Minimum Bayes risk: of many candidates, the one that is on average most like all the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
+
+from seqloom.types import Hypothesis
+
+Utility = Callable[[str, str], float]
+UtilityName = Literal["chrf", "bleu"]
+
+
+def least_risk(
+    candidates: Sequence[Hypothesis], utility: Utility, *, weights: Sequence[float] | None = None
+) -> list[tuple[Hypothesis, float]]:
+    """The candidates with their expected utility, highest first: u(y) = Σ_z p(z) utility(y, z).
+
+    p is estimated by the candidates themselves: samples weigh the same (a sample drawn twice counts twice);
+    an n-best list is weighted by its probabilities. Kumar & Byrne 2004; Eikema & Aziz 2020, arXiv:2005.10283.
+    """
+    given = list(weights or [1.0] * len(candidates))
+    shares: dict[str, float] = {}
+    first: dict[str, Hypothesis] = {}
+    for candidate, weight in zip(candidates, given, strict=True):
+        shares[candidate.text] = shares.get(candidate.text, 0.0) + weight / sum(given)
+        first.setdefault(candidate.text, candidate)
+    expected = {text: sum(share * utility(text, other) for other, share in shares.items()) for text in shares}
+    ranked = sorted(first.values(), key=lambda one: expected[one.text], reverse=True)
+    return [(one, expected[one.text]) for one in ranked]
+
+
+def sentence_utility(name: UtilityName) -> Utility:
+    """chrF or smoothed BLEU of one sentence against one reference, 0 to 100, as sacreBLEU counts them."""
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+
+    scorer = CHRF() if name == "chrf" else BLEU(effective_order=True, force=True)
+    return partial(_score, scorer)
+
+
+def _score(scorer: object, hypothesis: str, reference: str) -> float:
+    return float(scorer.sentence_score(hypothesis, [reference]).score)  # type: ignore[attr-defined]
