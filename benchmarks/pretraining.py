@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,10 @@ from seqloom.run import Run, load
 MODEL = {"model.width": 128, "model.layers": 3, "model.heads": 4, "model.ffn": 512, "model.dropout": 0.3}
 TRAIN = {"train.schedule": "cosine", "train.threads": 1, "train.batch_tokens": 3000, "train.ema": 0.99}
 TEXT = {"text.tokenizer": "bpe", "text.vocab_size": 6000}
-PRETRAIN = {"train.max_steps": 2500, "train.learning_rate": 0.003, "train.checkpoint_every": 500}
+PRETRAIN = {"train.learning_rate": 0.003, "train.checkpoint_every": 500}
+MASKED, DENOISING = {"train.max_steps": 2500}, {"train.max_steps": 1500}  # about the same time
 TUNE = {
-    "train.max_steps": 1000,
+    "train.max_steps": 800,
     "train.learning_rate": 0.002,
     "train.warmup": 200,
     "train.checkpoint_every": 100,
@@ -43,7 +45,8 @@ def trained(work: Path, name: str, options: dict[str, Any]) -> Path:
     """The run of that name, made or gone on with if it is not finished."""
     folder = work / name
     run = Run.open(folder) if folder.exists() else create(compose(None, options), folder)
-    continue_run(run)
+    if not continue_run(run).finished:
+        sys.exit(f"stopped; the same command goes on with {folder}")
     return folder
 
 
@@ -77,8 +80,9 @@ def main() -> None:
         **TUNE,
     }
     noise = {"data.noise.kind": "infill", "data.noise.share": 0.3}
-    masked = trained(work, "masked", {**text, **PRETRAIN, "model.name": "mlm", "model.dropout": 0.1})
-    denoising = trained(work, "denoising", {**text, **PRETRAIN, **noise, "model.dropout": 0.1})
+    text |= {**PRETRAIN, "model.dropout": 0.1}
+    masked = trained(work, "masked", {**text, **MASKED, "model.name": "mlm"})
+    denoising = trained(work, "denoising", {**text, **DENOISING, **noise})
     # Pairs alone have fewer pieces; more would be learned from a handful of examples each.
     runs = {
         "none": trained(work, "from-none", {**given, **TEXT, "text.vocab_size": 3000}),

@@ -1,0 +1,168 @@
+"""What each kind of encoder attention learns from inputs of a thousand symbols: accuracy and time, with a plot.
+
+    python benchmarks/long_task.py --records long.jsonl --runs runs/long --out long.png [--seeds 1 2] [--steps 1000]
+
+The task is `needles` (seqloom.data.tasks): a question, eight marked symbols among 1,000 to 1,100 others, and the
+four that the question asks for are wanted. All runs see the same pairs in the same order; `itself` is a window
+of nothing, so that a symbol sees only itself: what can be had without any attention in the encoder. What is
+recorded is not done again, so the command can be broken off and repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from trials import Row, bar_picture, read_rows, record, train_or_resume
+
+from seqloom import SeqloomError
+from seqloom.config import Config, compose
+from seqloom.data.tasks import generate, needles
+from seqloom.evaluate.metrics import evaluate
+from seqloom.files import write_atomically
+
+KINDS: dict[str, dict[str, Any]] = {
+    "full": {"model.encoder.attention": "full"},
+    "linformer": {"model.encoder.attention": "linformer"},
+    "bigbird": {"model.encoder.attention": "bigbird"},
+    "window": {"model.encoder.attention": "window"},
+    "itself": {"model.encoder.attention": "window", "model.encoder.window": 0},
+}
+ROWS = 4  # sentences in an update
+TEST_PAIRS = 500
+
+
+def configure(kind: str, pairs: Path, seed: int, steps: int) -> Config:
+    """The options of one run: all the same but for the encoder's attention."""
+    longest = needles.LENGTHS[1] + 1  # and the end of the sentence
+    return compose(
+        values={
+            "data.train": str(pairs),
+            "data.max_length": longest,
+            "data.valid_max": 50,
+            "text.tokenizer": "word",
+            "text.byte_fallback": False,
+            "model.name": "transformer",
+            "model.width": 64,
+            "model.layers": 1,
+            "model.heads": 4,
+            "model.ffn": 128,
+            "model.dropout": 0.0,
+            "model.max_length": longest,
+            **KINDS[kind],
+            "train.seed": seed,
+            "train.max_steps": steps,
+            "train.threads": 1,
+            "train.batch_tokens": ROWS * longest,
+            "train.learning_rate": 0.003,
+            "train.schedule": "cosine",
+            "train.warmup": 100,
+            "train.label_smoothing": 0.0,
+            "train.checkpoint_every": max(1, steps // 2),
+            "search.beam": 1,
+            "search.max_length_factor": 0.0,
+            "search.max_length_extra": 8,
+        }
+    )
+
+
+def write_pairs(file: Path, count: int, seed: int) -> None:
+    """The pairs that all runs of a seed are trained on."""
+    lines = (f"{pair.source}\t{pair.target}\n" for pair in generate("needles", count, seed))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, "".join(lines))
+
+
+def run(config: Config, folder: Path) -> Row:
+    """Trains, asks about pairs that it has not seen, and says how it went."""
+    began = time.process_time()
+    translator = train_or_resume(config, folder)
+    seconds = time.process_time() - began
+    test = list(generate("needles", TEST_PAIRS, seed=1_000_000))
+    answers = [best[0].text for best in translator.translate([pair.source for pair in test])]
+    exact, wrong = evaluate(answers, [[pair.target or ""] for pair in test], "exact,wer")
+    assert config.train.max_steps
+    return {
+        "exact": exact.value,
+        "low": exact.low,
+        "high": exact.high,
+        "symbols": 100 - wrong.value,
+        "steps": config.train.max_steps,
+        "milliseconds": 1000 * seconds / config.train.max_steps,  # of this process on a processor
+    }
+
+
+def averages(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """For every kind the mean over its seeds of all that was measured."""
+    names = ("exact", "low", "high", "symbols", "milliseconds")
+    groups = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS}
+    return {
+        kind: {name: statistics.mean(row[name] for row in mine) for name in names}
+        for kind, mine in groups.items()
+        if mine
+    }
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Markdown: a line per kind."""
+    lines = ["| attention | whole answers, % | symbols, % | processor ms per update |", "|---|---|---|---|"]
+    for kind, mean in averages(rows).items():
+        exact = "{exact:.1f} [{low:.1f}, {high:.1f}]".format(**mean)
+        lines.append(f"| `{kind}` | {exact} | {mean['symbols']:.1f} | {mean['milliseconds']:.0f} |")
+    return "\n".join(lines)
+
+
+def picture(rows: Sequence[Row], path: Path) -> None:
+    """Bars of whole answers that are right."""
+    found = averages(rows).items()
+    bars = {kind: {"exact match": [mean["exact"], mean["low"], mean["high"]]} for kind, mean in found}
+    bar_picture(bars, path, label="whole answers right, %", title="Needles among 1,000 symbols", width=6)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="JSON lines, one per run")
+    parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="of the run directories")
+    parser.add_argument("--out", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument("--steps", type=int, default=1000, help="updates (default: %(default)s)")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse()
+    torch.set_num_threads(1)
+    rows = read_rows(options.records)
+    done = {(row["kind"], row["seed"]) for row in rows}
+    for seed in options.seeds:
+        pairs = options.runs / f"pairs-{seed}.tsv"
+        for kind in options.kinds:
+            if (kind, seed) in done:
+                continue
+            if not pairs.exists():
+                write_pairs(pairs, ROWS * options.steps, seed)
+            config = configure(kind, pairs, seed, options.steps)
+            row = {"kind": kind, "seed": seed} | run(config, options.runs / f"{kind}-{seed}")
+            record(options.records, row)
+            rows.append(row)
+            print(row, file=sys.stderr, flush=True)
+    print(table(rows))
+    if options.out:
+        picture(rows, options.out)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SeqloomError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

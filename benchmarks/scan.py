@@ -1,0 +1,154 @@
+"""SCAN by kind of position: exact match on the simple, the length and the jump split, as a table and a plot.
+
+    python benchmarks/scan.py --records scan.jsonl --runs runs/scan --out scan.png [--splits simple length]
+
+Every run has the options of recipes/scan.yaml and its own kind of positions. The recipe was chosen on pairs
+held out of the training file of the simple split; a test file is decoded once, when its run has ended. What
+is recorded is not done again, so the command can be broken off and repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from trials import Row, bar_picture, best_validation, read_rows, record, train_or_resume
+
+from seqloom import SeqloomError
+from seqloom.config import Config, compose
+from seqloom.evaluate.metrics import evaluate
+from seqloom.testset import read_testset
+
+RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "scan.yaml"
+SPLITS = ("simple", "length", "addprim_jump")
+POSITIONS = ("none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5")
+
+
+def find_scan(environment: Mapping[str, str]) -> Path:
+    """The folder of SCAN's files, under SEQLOOM_DATA or beside the repository."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(environment.get("SEQLOOM_DATA", beside)) / "scan"
+    names = [f"{part}_{split}.tsv.gz" for split in SPLITS for part in ("train", "test")]
+    if missing := [name for name in names if not (folder / name).is_file()]:
+        raise SeqloomError(
+            f"SCAN is needed for this benchmark, but {folder} has no {', '.join(missing)}.",
+            "set SEQLOOM_DATA to the folder that holds scan/: command, tab, actions in every line",
+        )
+    return folder
+
+
+def configure(data: Path, split: str, positions: str, seed: int, steps: int | None) -> Config:
+    """The options of one run: the recipe's but for the kind of positions."""
+    return compose(
+        RECIPE,
+        {
+            "data.train": str(data / f"train_{split}.tsv.gz"),
+            "model.positions": positions,
+            "train.seed": seed,
+            **({"train.max_steps": steps} if steps else {}),
+        },
+    )
+
+
+def broken_off(answers: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """Percent of answers that are right as far as they go, and stop too early."""
+    pairs = zip(answers, references, strict=True)
+    return 100 * sum(right[0].startswith(f"{answer} ") for answer, right in pairs) / len(answers)
+
+
+def run(config: Config, folder: Path, test: Path) -> Row:
+    """Trains, decodes the test file and says how it went."""
+    began = time.process_time()
+    translator = train_or_resume(config, folder)
+    trained = time.process_time()
+    testset = read_testset(config.data, [str(test)])
+    answers = [best[0].text for best in translator.translate(testset.sources)]
+    score = evaluate(answers, testset.references, "exact")[0]
+    return {
+        "exact": score.value,
+        "low": score.low,
+        "high": score.high,
+        "broken_off": broken_off(answers, testset.references),
+        "held_out": best_validation(folder, "exact"),
+        "pairs": score.count,
+        "steps": config.train.max_steps,
+        "processor_seconds": round(trained - began),
+        "decoding_seconds": round(time.process_time() - trained),
+    }
+
+
+def by_split(rows: Sequence[Row], of: str) -> dict[str, dict[str, list[float]]]:
+    """The rows' value and its interval by split and kind of positions; several seeds become their mean."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for split in SPLITS:
+        for positions in POSITIONS:
+            mine = [row for row in rows if row["split"] == split and row["positions"] == positions]
+            if mine:
+                columns = zip(*((row[of], row.get("low"), row.get("high")) for row in mine), strict=True)
+                found.setdefault(split, {})[positions] = [sum(column) / len(mine) for column in columns]
+    return found
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Markdown: a line per kind of positions, a column per split."""
+    exact, short = by_split(rows, "exact"), by_split(rows, "broken_off")
+    lines = ["| positions | " + " | ".join(exact) + " | length, right but broken off |"]
+    lines.append("|---|" + "---|" * (len(exact) + 1))
+    for positions in POSITIONS:
+        cells = [_cell(exact[split].get(positions)) for split in exact]
+        stopped = short.get("length", {}).get(positions)
+        cells.append(f"{stopped[0]:.1f}" if stopped else "–")
+        lines.append(f"| `{positions}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(found: Sequence[float] | None) -> str:
+    return "{:.1f} [{:.1f}, {:.1f}]".format(*found) if found else "–"
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="JSON lines, one per run")
+    parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="of the run directories")
+    parser.add_argument("--out", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
+    parser.add_argument("--splits", nargs="+", choices=SPLITS, default=SPLITS)
+    parser.add_argument("--positions", nargs="+", choices=POSITIONS, default=POSITIONS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument("--steps", type=int, help="updates, if not the recipe's")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse()
+    data = find_scan(os.environ)
+    rows = read_rows(options.records)
+    done = {(row["split"], row["positions"], row["seed"]) for row in rows}
+    plan = [(s, p, seed) for seed in options.seeds for s in options.splits for p in options.positions]
+    for split, positions, seed in plan:
+        if (split, positions, seed) in done:
+            continue
+        config = configure(data, split, positions, seed, options.steps)
+        folder = options.runs / f"{split}-{positions}-{seed}"
+        row = {"split": split, "positions": positions, "seed": seed}
+        row |= run(config, folder, data / f"test_{split}.tsv.gz")
+        record(options.records, row)
+        rows.append(row)
+        print(row, file=sys.stderr, flush=True)
+    print(table(rows))
+    if options.out:
+        title = "SCAN: exact match by kind of position"
+        bar_picture(by_split(rows, "exact"), options.out, label="exact match, %", title=title, width=9)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SeqloomError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,72 @@
+"""Trials that may be broken off: trained into a folder each, recorded in a file of JSON lines, and drawn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqloom.config import Config
+from seqloom.decode.translator import ModelTranslator
+from seqloom.inspect.picture import new_figure, save_figure
+from seqloom.pipeline import continue_run, create
+from seqloom.run import Run, load
+from seqloom.training.log import read_metrics
+
+Row = dict[str, Any]
+
+
+def read_rows(file: Path) -> list[Row]:
+    """What was recorded so far."""
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def record(file: Path, row: Mapping[str, Any]) -> None:
+    """Adds one line."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("a", encoding="utf-8") as out:
+        out.write(json.dumps(row) + "\n")
+
+
+def train_or_resume(config: Config, folder: Path) -> ModelTranslator:
+    """The translator of the run in that folder, which is begun, or gone on with where it was broken off."""
+    run = Run(folder) if folder.exists() else create(config, folder, quiet=True)
+    continue_run(run, quiet=True)
+    return load(folder)
+
+
+def best_validation(folder: Path, metric: str) -> float:
+    """The highest value of that metric on the pairs held out of the training file."""
+    rows = read_metrics(folder / "metrics.jsonl")
+    return max(float(row[metric]) for row in rows if row["kind"] == "valid")
+
+
+def bar_picture(
+    groups: Mapping[str, Mapping[str, Sequence[float]]], path: Path, *, label: str, title: str, width: float
+) -> None:
+    """Writes groups of bars, each bar (value, low, high) with its interval; zero stays visible as a number."""
+    names = list(dict.fromkeys(name for bars in groups.values() for name in bars))
+    figure = new_figure(width, 3.6)
+    axes = figure.subplots()
+    size = 0.84 / len(names)
+    for place, name in enumerate(names):
+        found = [(x, bars[name]) for x, bars in enumerate(groups.values()) if name in bars]
+        xs = [x + (place - (len(names) - 1) / 2) * size for x, _ in found]
+        values = [bar[0] for _, bar in found]
+        spread = [
+            [max(0.0, v - b[1]) for _, b in found for v in [b[0]]],
+            [max(0.0, b[2] - b[0]) for _, b in found],
+        ]
+        axes.bar(xs, values, size * 0.92, yerr=spread, label=name, error_kw={"elinewidth": 0.8})
+        for x, (_, bar) in zip(xs, found, strict=True):
+            axes.text(x, bar[2] + 1.5, f"{bar[0]:.1f}", ha="center", fontsize=6.5)
+    axes.set_xticks(range(len(groups)), list(groups))
+    axes.set_ylim(0, 112)
+    axes.set_yticks(range(0, 101, 20))
+    axes.set_ylabel(label)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    axes.set_title(title, loc="left", fontsize=11)
+    save_figure(figure, path)
