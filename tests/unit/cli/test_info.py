@@ -1,4 +1,4 @@
-"""`seqloom info`: what it says of clipping and draws of the gradients."""
+"""`seqloom info`: what it says of clipping and of cost, and draws of the gradients."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from seqloom import SeqloomError
 from seqloom.cli.info import info
 from seqloom.config import compose
+from seqloom.inspect import cost_measure
 from seqloom.pipeline import create
 
 SETTINGS = {
@@ -98,3 +100,93 @@ def test_the_gradients_are_drawn_if_the_run_has_them(
     _reports(run, values, values)
     info(run, plot=tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").count('id="axes_') == panels
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Times are taken once or thrice, not for a second."""
+    monkeypatch.setattr(cost_measure, "ENOUGH", 0.0)
+    monkeypatch.setattr(cost_measure, "TIMED_TOKENS", 1)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A configuration without data."""
+    file = tmp_path / "small.yaml"
+    file.write_text("text: {vocab_size: 40}\nmodel: {size: tiny, width: 8, layers: 2}\n")
+    return file
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_cost_of_a_configuration(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    info(config, cost=True, length=6)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == f"{config}: transformer, 6 tokens on each side"
+    assert lines[1] == "vocabulary 40 and 40 (from text.vocab_size, the most there can be)"
+    assert "self-attention O(n² d) 6 x 8 288 1 1" in lines
+    assert "n = 6, d = 8: n² d is less than the n d² of a recurrent layer." in lines
+    (feed_forward,) = (line for line in lines if line.startswith("encoder feed-forward"))
+    assert feed_forward.startswith("encoder feed-forward 2 13,072 24.6 k 49.2 k")
+    (flops,) = (line.removeprefix("FLOPs, forward ") for line in lines if line.startswith("FLOPs, forward"))
+    predicted, measured = flops.split(" k")[:2]
+    assert float(predicted) == float(measured) > 0
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_cost_as_json(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    info(config, cost=True, length=6, set_=["model.name=lstm-dot"], json_=True)
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["model"], facts["length"]) == ("lstm-dot", 6)
+    assert facts["vocabulary"] == {
+        "source": 40,
+        "target": 40,
+        "shared": True,
+        "from": "text.vocab_size, the most there can be",
+    }
+    for key in ("parameters", "forward_per_token", "backward_per_token", "kept_per_token"):
+        assert facts["total"][key] == pytest.approx(sum(part[key] for part in facts["parts"]))
+    assert facts["measured"]["forward_per_token"] == facts["total"]["forward_per_token"]
+    assert facts["measured"]["training_rate"] > 0
+    decoder = {"kind": "recurrent, lstm", "positions": 6, "width": 8, "complexity": "O(n d²)"}
+    assert {**decoder, "operations": 384, "sequential": 6, "path": 6} in facts["layers"]
+    assert facts["not_predicted"] == []
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_cost_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    info(run, cost=True, length=4, plot=tmp_path / "cost.svg")
+    assert "(from the run's tokenizer)" in capsys.readouterr().out
+    assert "MFLOPs per token" in (tmp_path / "cost.svg").read_text(encoding="utf-8")
+    info(run, json_=True)
+    parameters = json.loads(capsys.readouterr().out)["parameters"]
+    info(run, cost=True, json_=True)
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["total"]["parameters"] == parameters
+    assert facts["length"] == 64
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"length": 0}, "The cost of 0 tokens cannot be told"),
+        ({"set_": ["model.positions=learned", "model.max_length=9"]}, "There are 9 learned positions"),
+        ({"plot": Path("cost.txt")}, "A picture cannot be written as .txt"),
+        ({"set_": ["model.width=80000000000"]}, "The model of .*small.yaml cannot be built"),
+        ({"cost": False}, "small.yaml is a file, not a run directory"),
+        ({"cost": False, "set_": ["model.layers=1"]}, "--set has no configuration file to change"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_told_of_a_configuration(config: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SeqloomError, match=message) as caught:
+        info(config, **{"cost": True, **options})
+    assert caught.value.hint
+
+
+def test_neither_run_nor_configuration(tmp_path: Path, run: Path) -> None:
+    with pytest.raises(SeqloomError, match="neither a run directory nor a configuration file"):
+        info(tmp_path / "nothing", cost=True)
+    with pytest.raises(SeqloomError, match="is not a run directory"):
+        info(tmp_path, cost=True)
+    with pytest.raises(SeqloomError, match="--set has no configuration file to change"):
+        info(run, cost=True, set_=["model.layers=1"])

@@ -1,0 +1,174 @@
+"""What a model costs, predicted from the parts that it is made of.
+
+A forward pass only tells how many positions come to each part; what they cost there is a formula. Nobody asks
+which architecture it is, so a new one that is made of known parts is told without a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seqloom.data.batching import collate_ids
+from seqloom.errors import SeqloomError
+from seqloom.inspect.cost_layers import Layer, kind_of, layer_of
+from seqloom.inspect.cost_rules import Cost, Use, cost
+from seqloom.nn.cells import RecurrentLayer
+from seqloom.nn.context import AttentionContext, MeanContext
+from seqloom.nn.multihead import CrossAttention
+from seqloom.types import UNK, Batch
+
+_KEEPS_INPUT = (nn.Linear, nn.LayerNorm, nn.RMSNorm, RecurrentLayer)
+_ATTENDS = (CrossAttention, AttentionContext, MeanContext)  # called with queries and what is attended to
+
+
+@dataclass
+class Part:
+    """All modules of one kind in one place of the model, e.g. the feed-forward of all encoder layers."""
+
+    name: str
+    modules: int = 0
+    parameters: int = 0
+    cost: Cost = field(default_factory=Cost)  # of one sentence
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a sentence with so many tokens on each side costs in each part, and the classic table of layers."""
+
+    length: int
+    parts: list[Part]
+    layers: list[Layer]
+    unknown: list[str]  # modules with weights for which there is no rule
+
+    @property
+    def total(self) -> Part:
+        """All parts together."""
+        whole = Part("total")
+        for part in self.parts:
+            whole.modules += part.modules
+            whole.parameters += part.parameters
+            whole.cost += part.cost
+        return whole
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain data, for JSON: FLOPs and bytes per token of one side."""
+        return {
+            "length": self.length,
+            "parts": [self._plain(part) for part in self.parts],
+            "total": self._plain(self.total),
+            "layers": [asdict(layer) for layer in self.layers],
+            "not_predicted": self.unknown,
+        }
+
+    def _plain(self, part: Part) -> dict[str, Any]:
+        per_token = {f"{name}_per_token": value / self.length for name, value in asdict(part.cost).items()}
+        return {"name": part.name, "modules": part.modules, "parameters": part.parameters, **per_token}
+
+
+def example_batch(length: int, sentences: int = 1) -> Batch:
+    """Sentences of so many tokens on each side, the end among them; in a tree, each would be a root."""
+    if length < 1:
+        raise SeqloomError(f"The cost of {length} tokens cannot be told.", "give --length 1 or more")
+    rows = [[UNK] * (length - 1)] * sentences
+    batch = collate_ids(rows, rows, range(sentences))
+    return replace(batch, source_heads=torch.zeros_like(batch.source))
+
+
+@contextmanager
+def must_fit(length: int) -> Iterator[None]:
+    """Turns what torch says when memory is short, or the model's own limit, into what to do about it."""
+    try:
+        yield
+    except SeqloomError as error:
+        raise SeqloomError(error.message, f"give a --length below {length}") from error
+    except (RuntimeError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "out of memory"
+        raise SeqloomError(
+            f"The cost of {length} tokens cannot be measured: {reason}.", f"give a --length below {length}"
+        ) from error
+
+
+@torch.enable_grad()
+def predict(model: nn.Module, length: int) -> Prediction:
+    """The cost of a training step on one sentence with so many tokens on each side."""
+    if not hasattr(model, "hidden"):
+        raise SeqloomError(
+            f"The cost of {type(model).__name__} cannot be told: it is not trained by gradient.",
+            "choose a neural model, see `seqloom models`",
+        )
+    batch = example_batch(length)
+    with must_fit(length):
+        uses = _observe(model, batch)
+    modules = _outermost(model, uses)
+    rows: dict[str, Part] = {}
+    weights_met = set[nn.Parameter]()
+    for path, module in modules.items():
+        name = _row(path, module)
+        row = rows.setdefault(name, Part(name))
+        weights = set(module.parameters()) - weights_met
+        weights_met |= weights
+        row.modules += 1
+        row.parameters += sum(weight.numel() for weight in weights)
+        costs = (cost(inner, uses[inner]) for inner in module.modules() if inner in uses)
+        row.cost = sum((one for one in costs if one), row.cost)
+    layers = (layer_of(module, use) for module, use in uses.items())
+    return Prediction(
+        length=length,
+        parts=[row for row in rows.values() if row.parameters or row.cost != Cost()],
+        layers=list(dict.fromkeys(layer for layer in layers if layer)),
+        unknown=[
+            f"{type(module).__name__} ({path})"
+            for path, module in modules.items()
+            if cost(module, Use()) is None
+        ],
+    )
+
+
+def _outermost(model: nn.Module, uses: dict[nn.Module, Use]) -> dict[str, nn.Module]:
+    """By path, in the order of use: modules with a rule or own weights that stand in no other such module."""
+    found: dict[str, nn.Module] = {}
+    for path, module in model.named_modules():
+        inside = any(path.startswith(f"{other}.") for other in found)
+        has_weights = next(module.parameters(recurse=False), None) is not None
+        if path and not inside and (has_weights or cost(module, Use()) is not None):
+            found[path] = module
+    turn = {module: number for number, module in enumerate(uses)}
+    last = len(turn)  # for what was never called
+    return dict(sorted(found.items(), key=lambda item: min(turn.get(m, last) for m in item[1].modules())))
+
+
+def _row(path: str, module: nn.Module) -> str:
+    """The part's name: what it is, and in which place of the model if there may be several."""
+    kind, place = kind_of(module), path.partition(".")[0].replace("_", " ")
+    if isinstance(module, nn.Embedding):
+        return "embeddings"
+    return f"{place} {kind}" if kind and kind != place else place
+
+
+def _observe(model: nn.Module, batch: Batch) -> dict[nn.Module, Use]:
+    """How every module that was called was used."""
+    uses: dict[nn.Module, Use] = {}
+    met: dict[int, Tensor] = {}  # held, so that no other tensor gets the same id
+
+    def see(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        if not inputs or not isinstance(inputs[0], Tensor):
+            return
+        x, new = inputs[0], 0
+        if isinstance(module, _KEEPS_INPUT) and id(x) not in met:
+            met[id(x)], new = x, x.numel() * x.element_size()
+        keys = inputs[1][0].shape[-2] if isinstance(module, _ATTENDS) else 0
+        uses.setdefault(module, Use(len(batch.source))).add(x, keys=keys, new=new)
+
+    hooks = [module.register_forward_hook(see) for module in model.modules()]
+    try:
+        model(batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return uses

@@ -1,0 +1,127 @@
+"""The classic table: complexity, sequential operations and maximum path length of each kind of layer.
+
+Vaswani et al. 2017, table 1. n is the number of positions, d the width; n' of the other side. The path length
+is the number of layers (or steps) that a signal takes between the two positions that are furthest apart.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import singledispatch
+
+from torch import nn
+
+from seqloom.inspect.cost_rules import Use, blocks_seen
+from seqloom.nn.blocks import FeedForward, Residual
+from seqloom.nn.cells import RecurrentLayer
+from seqloom.nn.context import AttentionContext, MeanContext
+from seqloom.nn.dropout import Dropout
+from seqloom.nn.longattention import BlockSparseAttention, LinformerAttention, WindowAttention
+from seqloom.nn.multihead import CrossAttention, Heads, SelfAttention
+
+_KINDS: dict[type[nn.Module], str] = {  # the first that fits
+    LinformerAttention: "linformer",
+    WindowAttention: "window",
+    BlockSparseAttention: "bigbird",
+    SelfAttention: "self-attention",
+    CrossAttention: "cross-attention",
+    AttentionContext: "attention",
+    MeanContext: "mean",
+    FeedForward: "feed-forward",
+    Residual: "residual",
+    Dropout: "dropout",
+}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A row of the table, for one kind of layer at the n and d at which it was used."""
+
+    kind: str
+    positions: int  # n
+    width: int  # d
+    complexity: str  # the formula, of which constant factors are left out
+    operations: int  # its value
+    sequential: int  # operations that must wait for one another
+    path: int | None  # None: no signal goes from one position to another, or never to the furthest
+
+
+def kind_of(module: nn.Module) -> str:
+    """What people call such a module; nothing if its own name says it best."""
+    if isinstance(module, RecurrentLayer):
+        return module.cell.name
+    return next((name for kind, name in _KINDS.items() if isinstance(module, kind)), "")
+
+
+@singledispatch
+def layer_of(module: nn.Module, use: Use) -> Layer | None:
+    """The row of a module that was used so; None if it is no layer."""
+    return None
+
+
+@layer_of.register
+def _full(module: SelfAttention, use: Use) -> Layer:
+    n, d = use.length, _width(module)
+    return Layer("self-attention", n, d, "O(n² d)", n * n * d, 1, 1)
+
+
+@layer_of.register
+def _linformer(module: LinformerAttention, use: Use) -> Layer:
+    n, d, rank = use.length, _width(module), module.projection.shape[1]
+    return Layer(kind_of(module), n, d, f"O(r n d), r = {rank}", rank * n * d, 1, 1)
+
+
+@layer_of.register
+def _window(module: WindowAttention, use: Use) -> Layer:
+    """Each layer carries a signal on by the window."""
+    n, d = use.length, _width(module)
+    if module.sees_all(n):
+        return _full(module, use)
+    seen = 2 * module.window + 1
+    path = math.ceil((n - 1) / module.window) if module.window else None
+    return Layer(kind_of(module), n, d, f"O(r n d), r = {seen}", seen * n * d, 1, path)
+
+
+@layer_of.register
+def _bigbird(module: BlockSparseAttention, use: Use) -> Layer:
+    """Two layers lead from anywhere to a global block and from there to anywhere."""
+    n, d = use.length, _width(module)
+    if module.sees_all(n):
+        return _full(module, use)
+    seen = blocks_seen(module) * module.block
+    blocks = math.ceil(n / module.block)
+    # Without a global block the neighbours lead on, and drawn blocks may be a shorter way.
+    path = 2 if module.global_blocks else math.ceil((blocks - 1) / module.neighbours)
+    return Layer(kind_of(module), n, d, f"O(r n d), r = {seen}", seen * n * d, 1, path)
+
+
+@layer_of.register
+def _cross(module: CrossAttention, use: Use) -> Layer:
+    n, d = use.length, _width(module)
+    return Layer(kind_of(module), n, d, "O(n n' d)", n * use.keys * d, 1, 1)
+
+
+@layer_of.register(AttentionContext)
+@layer_of.register(MeanContext)
+def _context(module: AttentionContext | MeanContext, use: Use) -> Layer:
+    """Where what was seen goes into the next step, each look waits for the one before."""
+    n, d = use.length, module.width
+    return Layer(kind_of(module), n, d, "O(n n' d)", n * use.keys * d, use.calls, 1)
+
+
+@layer_of.register
+def _recurrent(module: RecurrentLayer, use: Use) -> Layer:
+    n, d = use.length, module.width
+    return Layer(f"recurrent, {kind_of(module)}", n, d, "O(n d²)", n * d * d, n, n)
+
+
+@layer_of.register
+def _feed_forward(module: FeedForward, use: Use) -> Layer:
+    n, d, inner = use.length, module.contract.out_features, module.contract.in_features
+    return Layer(kind_of(module), n, d, f"O(n d f), f = {inner}", n * d * inner, 1, None)
+
+
+def _width(module: Heads) -> int:
+    """Of all heads together."""
+    return module.heads * module.qk_width

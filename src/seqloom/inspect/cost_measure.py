@@ -1,0 +1,184 @@
+"""What a model costs, measured: FLOPs counted as they are computed, time, and the memory of activations."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from seqloom.inspect.cost import example_batch, must_fit
+from seqloom.nn.cells import RecurrentLayer
+from seqloom.training.loss import cross_entropy
+from seqloom.types import Batch
+
+TIMED_TOKENS = 1024  # in a batch whose time is taken: one short sentence would measure calls, not computing
+ENOUGH, LEAST = 0.5, 3  # seconds and repetitions after which a time is believed
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One training step on sentences with so many tokens on each side, per token of the target."""
+
+    forward: float  # FLOPs
+    backward: float
+    kept: float  # bytes that the forward pass leaves for the backward one
+    forward_seconds: float
+    training_seconds: float  # forward and backward
+    sentences: int  # in the batch whose time was taken
+    threads: int
+
+    @property
+    def forward_rate(self) -> float:
+        """FLOPs per second."""
+        return self.forward / self.forward_seconds
+
+    @property
+    def training_rate(self) -> float:
+        """FLOPs per second, forward and backward."""
+        return (self.forward + self.backward) / self.training_seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain data, for JSON: FLOPs and bytes per token of one side, FLOPs per second."""
+        return {
+            "forward_per_token": self.forward,
+            "backward_per_token": self.backward,
+            "kept_per_token": self.kept,
+            "forward_seconds_per_token": self.forward_seconds,
+            "training_seconds_per_token": self.training_seconds,
+            "forward_rate": self.forward_rate,
+            "training_rate": self.training_rate,
+            "sentences": self.sentences,
+            "threads": self.threads,
+        }
+
+
+def measure(model: nn.Module, length: int) -> Measurement:
+    """Counts, times and weighs training on sentences with so many tokens on each side."""
+    batch, sentences = example_batch(length), max(1, TIMED_TOKENS // length)
+    with must_fit(length):
+        forward, backward = count_flops(model, batch)
+        kept = kept_bytes(model, batch)
+        seconds = _step_seconds(model, example_batch(length, sentences))
+    return Measurement(
+        forward=forward / length,
+        backward=backward / length,
+        kept=kept / length,
+        forward_seconds=seconds[0] / (sentences * length),
+        training_seconds=seconds[1] / (sentences * length),
+        sentences=sentences,
+        threads=torch.get_num_threads(),
+    )
+
+
+def count_flops(model: nn.Module, batch: Batch) -> tuple[int, int]:
+    """FLOPs of the products that a forward and a backward pass really compute.
+
+    The counter does not see into the fused LSTM kernel, so recurrent layers are computed step by step.
+    """
+    probe: Any = deepcopy(model)
+    for module in probe.modules():
+        if isinstance(module, RecurrentLayer):
+            module.cell = replace(module.cell, kernel="steps")
+    with FlopCounterMode(display=False, custom_mapping=_FUSED_ATTENTION) as forward:
+        loss = probe(batch).sum()
+    with FlopCounterMode(display=False, custom_mapping=_FUSED_ATTENTION) as backward:
+        loss.backward()
+    return forward.get_total_flops(), backward.get_total_flops()
+
+
+def _fused_forward(q: Shape, k: Shape, v: Shape, *rest: Any, out_shape: Any = None, **options: Any) -> int:
+    """Scores and weighted sum, (B, H, T, S) pairs; torch counts this kernel on accelerators only."""
+    batch, heads, queries, width = q
+    return 2 * batch * heads * queries * k[2] * (width + v[3])
+
+
+def _fused_backward(grad: Shape, q: Shape, k: Shape, v: Shape, *rest: Any, **options: Any) -> int:
+    """Twice the forward pass, as of any product; the scores that the kernel computes again are not counted."""
+    return 2 * _fused_forward(q, k, v)
+
+
+_ATEN = torch.ops.aten
+_FUSED_ATTENTION: dict[Any, Any] = {
+    _ATEN._scaled_dot_product_flash_attention_for_cpu: _fused_forward,
+    _ATEN._scaled_dot_product_flash_attention_for_cpu_backward: _fused_backward,
+}
+
+
+def kept_bytes(model: nn.Module, batch: Batch) -> int:
+    """Bytes of all tensors that a forward pass made and that are still held when it is over.
+
+    These are what waits for the backward pass. The loss forgets its logits, so `hidden` is the end of it.
+    """
+    trained: Any = model
+    held = _Held([*model.parameters(), *model.buffers()])
+    with held:
+        hidden = trained.hidden(batch)
+    kept = held.bytes
+    del hidden
+    return kept
+
+
+class _Held(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Bytes of the storages that operations have made and that somebody still holds."""
+
+    def __init__(self, others: list[torch.Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.bytes = 0
+        self._known = {tensor.untyped_storage()._cdata for tensor in others}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                self._hold(tensor.untyped_storage())
+        return result
+
+    def _hold(self, storage: torch.UntypedStorage) -> None:
+        if storage._cdata not in self._known:
+            self._known.add(storage._cdata)
+            self.bytes += storage.nbytes()
+            weakref.finalize(storage, self._free, storage._cdata, storage.nbytes())
+
+    def _free(self, name: int, size: int) -> None:
+        self._known.discard(name)
+        self.bytes -= size
+
+
+def _step_seconds(model: Any, batch: Batch) -> tuple[float, float]:
+    """Seconds of a forward pass, and of a whole training step without the optimiser's part."""
+
+    assert batch.target_out is not None
+    targets = batch.target_out
+
+    def forward() -> torch.Tensor:
+        return cross_entropy(model.hidden(batch), model.output, targets).total
+
+    def train() -> None:
+        forward().backward()  # type: ignore[no-untyped-call]
+        model.zero_grad(set_to_none=False)
+
+    with torch.no_grad():
+        first = _seconds(forward)
+    return first, _seconds(train)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """The fastest of some repetitions, after one that does not count; what else runs only slows them down."""
+    work()
+    times: list[float] = []
+    while sum(times) < ENOUGH or len(times) < LEAST:
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)

@@ -1,0 +1,263 @@
+"""What a model costs: the prediction is what is counted, for everything that is registered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from seqloom import SeqloomError
+from seqloom.inspect import cost_measure
+from seqloom.inspect.cost import Part, Prediction, example_batch, predict
+from seqloom.inspect.cost_layers import Layer
+from seqloom.inspect.cost_measure import count_flops, kept_bytes, measure
+from seqloom.inspect.cost_picture import cost_picture
+from seqloom.registry import architecture, architectures
+from seqloom.types import Vocabularies
+
+SMALL = {"size": "tiny", "width": 12, "heads": 3, "ffn": 20, "layers": 2, "decoder_layers": 1}
+# What no registered name chooses and what changes a formula.
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "window": ("transformer", {"encoder": {"attention": "window", "window": 5, "block": 4}}),
+    "bigbird-blocks": ("transformer", {"encoder": {"attention": "bigbird", "block": 3}}),
+    "bigbird-no-global": (
+        "transformer",
+        {"encoder": {"attention": "bigbird", "block": 3, "global_blocks": 0, "random_blocks": 1}},
+    ),
+    "linformer-per-head": (
+        "transformer",
+        {"encoder": {"attention": "linformer", "rank": 5, "per_head": True}},
+    ),
+    "learned": ("transformer", {"positions": "learned"}),
+    "t5": ("transformer", {"positions": "t5"}),
+    "swiglu": ("transformer", {"activation": "swiglu"}),
+    "no-feed-forward": ("transformer", {"activation": "none"}),
+    "own-widths": ("transformer", {"qk_width": 6, "v_width": 11, "positions": "relative"}),
+    "feeding": ("recurrent", {"input_feeding": True, "coverage": True, "score": "dot"}),
+    "predictive": ("recurrent", {"window": "predictive", "projections": "separate", "attention_width": 7}),
+    "feed-forward-score": ("recurrent", {"score": "feed-forward", "attention_width": 7}),
+    "simple-rnn": ("recurrent", {"cell": "rnn", "combine": "concat"}),
+    "steps": ("recurrent", {"kernel": "steps"}),
+}
+ALL = [*architectures(), *VARIANTS]
+SHARED, SEPARATE = Vocabularies(23, 23, True), Vocabularies(29, 19, False)
+
+
+def _build(name: str, vocabularies: Vocabularies = SEPARATE, **fields: Any) -> Any:
+    """A small model of a registered name, or one of the variants."""
+    base, chosen = VARIANTS.get(name, (name, {}))
+    entry = architecture(base)
+    small = {key: value for key, value in SMALL.items() if key in entry.settings.model_fields}
+    values = {**entry.overrides, **small, **chosen, **fields, "name": base}
+    torch.manual_seed(1)
+    return entry.build(entry.settings.model_validate(values), vocabularies)
+
+
+def _layers(name: str, length: int, **fields: Any) -> dict[str, Layer]:
+    return {layer.kind: layer for layer in predict(_build(name, **fields), length).layers}
+
+
+def _part(prediction: Prediction, name: str) -> Part:
+    (found,) = (part for part in prediction.parts if part.name == name)
+    return found
+
+
+@pytest.mark.parametrize("length", [4, 17])
+@pytest.mark.parametrize("name", ALL)
+def test_predicted_flops_are_the_counted_ones(name: str, length: int) -> None:
+    model = _build(name)
+    forward, backward = count_flops(model, example_batch(length))
+    predicted = predict(model, length).total.cost
+    assert predicted.forward == forward > 0
+    # An encoder's first state is zeros and wants no gradient: one product of one position is left out.
+    assert predicted.backward == pytest.approx(backward, rel=0.1 / length)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_parameter_is_counted_once(name: str) -> None:
+    for vocabularies in (SHARED, SEPARATE):
+        model = _build(name, vocabularies)
+        prediction = predict(model, 5)
+        assert prediction.total.parameters == sum(weight.numel() for weight in model.parameters())
+        assert prediction.unknown == []
+
+
+@pytest.mark.parametrize("name", ["transformer", "window", "bigbird-blocks", "linformer-per-head", "lm"])
+def test_the_count_agrees_with_attention_by_plain_products(name: str) -> None:
+    """Torch's counter does not know the fused kernel of the processor; plain products it counts by itself."""
+    model, batch = _build(name), example_batch(30)
+    with sdpa_kernel(SDPBackend.MATH):
+        with FlopCounterMode(display=False) as forward:
+            loss = model(batch).sum()
+        with FlopCounterMode(display=False) as backward:
+            loss.backward()
+    counted, plain = count_flops(model, batch), (forward.get_total_flops(), backward.get_total_flops())
+    if name in (
+        "window",
+        "bigbird-blocks",
+    ):  # computed again, the fused kernel gives all and plain products half
+        assert (counted[0], counted[1] > plain[1]) == (plain[0], True)
+    else:
+        assert counted == plain
+
+
+def test_the_numbers_of_a_transformer_by_hand() -> None:
+    d, f, v, n = 12, 20, 19, 8
+    prediction = predict(_build("transformer", layers=1), n)
+    attention, cross = _part(prediction, "encoder self-attention"), _part(prediction, "decoder cross-attention")
+    assert attention.parameters == cross.parameters == 4 * (d * d + d)
+    assert attention.cost.forward == 2 * n * (4 * d * d) + 2 * (2 * n * n * d) == cross.cost.forward
+    feed_forward, output = _part(prediction, "decoder feed-forward"), _part(prediction, "output")
+    assert feed_forward.cost.forward == 2 * n * (2 * d * f)
+    assert output.cost.forward == 2 * n * d * v
+    assert output.parameters == v  # the matrix is the embedding's
+    assert _part(prediction, "embeddings").parameters == (29 + 19) * d
+    for part in prediction.parts:
+        assert part.cost.backward == 2 * part.cost.forward
+
+
+def test_blocks_computed_again_cost_a_third_pass() -> None:
+    n, block, model = 32, 4, _build("transformer", encoder={"attention": "window", "window": 4, "block": 4})
+    attention = _part(predict(model, n), "encoder window")
+    matrices, pairs = 2 * n * 4 * 12 * 12, 2 * 2 * n * (3 * block) * 12
+    assert attention.cost.forward == 2 * (matrices + pairs)
+    assert attention.cost.backward == 2 * (2 * matrices + 3 * pairs)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_is_kept_is_predicted(name: str) -> None:
+    """Kernels keep more than the equations need: indices, copies, and the fused LSTM a workspace."""
+    model = _build(name, width=60)
+    measured = kept_bytes(model, example_batch(32))
+    share = predict(model, 32).total.cost.kept / measured
+    fused = any(isinstance(module, nn.LSTM) for module in model.modules()) and name != "steps"
+    assert (0.0 if fused else 0.75) < share < 1.01
+
+
+@pytest.mark.parametrize("name", ["transformer", "transformer-postnorm", "window", "linformer-per-head", "mlm"])
+def test_of_a_plain_transformer_the_prediction_is_exact(name: str) -> None:
+    for dropout in (0.0, 0.3):
+        model = _build(name, dropout=dropout)
+        measured = kept_bytes(model, example_batch(40))
+        assert predict(model, 40).total.cost.kept == pytest.approx(measured, rel=0.02)
+
+
+def test_weights_are_not_kept_and_nothing_without_a_gradient() -> None:
+    model = nn.Linear(1000, 2)
+    model.hidden = lambda x: x @ model.weight.t()  # type: ignore[assignment, unused-ignore]
+    assert kept_bytes(model, torch.ones(3, 1000)) == 3 * 2 * 4  # type: ignore[arg-type]
+
+
+def test_the_classic_table() -> None:
+    n, d = 40, 12
+    assert _layers("transformer", n)["self-attention"] == Layer(
+        "self-attention", n, d, "O(n² d)", n * n * d, sequential=1, path=1
+    )
+    assert _layers("transformer", n)["cross-attention"].operations == n * n * d
+    assert _layers("transformer", n)["feed-forward"].path is None
+    recurrent = _layers("lstm-last", n, direction="forward")
+    assert recurrent == {"recurrent, lstm": Layer("recurrent, lstm", n, d, "O(n d²)", n * d * d, n, n)}
+    window = _layers("window", n)["window"]
+    assert (window.complexity, window.operations) == ("O(r n d), r = 11", 11 * n * d)
+    assert (window.sequential, window.path) == (1, 8)  # 39 positions, 5 a layer
+    bigbird = _layers("bigbird-blocks", n)["bigbird"]
+    assert (bigbird.operations, bigbird.path) == (3 * (3 + 1 + 2) * n * d, 2)
+    assert _layers("bigbird-no-global", n)["bigbird"].path == 13  # 14 blocks, one a layer
+    linformer = _layers("linformer-per-head", n)["linformer"]
+    assert (linformer.operations, linformer.sequential, linformer.path) == (5 * n * d, 1, 1)
+
+
+def test_blocks_that_see_everything_are_full_attention() -> None:
+    assert _layers("window", 6)["self-attention"].path == 1
+    assert "bigbird" not in _layers("bigbird-blocks", 9)
+
+
+def test_a_window_of_one_position_leads_nowhere() -> None:
+    fields = {"encoder": {"attention": "window", "window": 0, "block": 4}}
+    assert _layers("transformer", 9, **fields)["window"].path is None
+
+
+def test_attention_that_feeds_the_next_step_waits_for_it() -> None:
+    assert _layers("lstm-dot", 9)["attention"].sequential == 1
+    assert _layers("feeding", 9)["attention"].sequential == 9
+
+
+def test_a_language_model_sees_both_sides_in_a_row() -> None:
+    assert _layers("prefix-lm", 9)["self-attention"].positions == 18
+
+
+def test_a_part_without_a_rule_is_named() -> None:
+    model = _build("transformer")
+    model.extra = nn.Conv1d(2, 3, 1)
+    prediction = predict(model, 5)
+    assert prediction.unknown == ["Conv1d (extra)"]
+    assert prediction.total.parameters == sum(weight.numel() for weight in model.parameters())
+
+
+def test_a_model_is_left_as_it_was() -> None:
+    model = _build("lstm-dot")
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    predict(model, 5)
+    count_flops(model, example_batch(5))
+    assert not any(module._forward_hooks for module in model.modules())
+    assert {module.cell.kernel for module in model.modules() if hasattr(module, "cell")} == {"fused"}
+    for name, weight in model.state_dict().items():
+        assert torch.equal(weight, before[name])
+
+
+def test_a_measurement_has_everything_per_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost_measure, "ENOUGH", 0.0)
+    model = _build("transformer")
+    found, predicted = measure(model, 16), predict(model, 16).total.cost
+    assert found.forward == predicted.forward / 16
+    assert found.backward == predicted.backward / 16
+    assert found.kept == pytest.approx(predicted.kept / 16, rel=0.02)
+    assert found.sentences == 64
+    assert 0 < found.forward_seconds < found.training_seconds
+    assert found.training_rate == pytest.approx(3 * found.forward / found.training_seconds)
+
+
+@pytest.mark.parametrize("length", [0, -1])
+def test_no_tokens_no_cost(length: int) -> None:
+    with pytest.raises(SeqloomError, match=f"The cost of {length} tokens cannot be told"):
+        predict(_build("transformer"), length)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"positions": "learned"}, {"encoder": {"attention": "linformer", "rank": 2}}], ids=str
+)
+def test_longer_than_the_model_can_be_told(fields: dict[str, Any]) -> None:
+    model = _build("transformer", max_length=8, **fields)
+    assert predict(model, 8).length == 8
+    with pytest.raises(SeqloomError, match="8") as caught:
+        predict(model, 9)
+    assert caught.value.hint == "give a --length below 9"
+
+
+def test_a_model_without_gradient_has_no_such_cost() -> None:
+    with pytest.raises(SeqloomError, match="The cost of Identity cannot be told"):
+        predict(nn.Identity(), 3)
+
+
+def test_what_does_not_fit_into_memory_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(model: nn.Module, batch: Any) -> int:
+        raise RuntimeError("can't allocate memory\nmore")
+
+    monkeypatch.setattr(cost_measure, "kept_bytes", too_much)
+    with pytest.raises(SeqloomError, match="of 5 tokens cannot be measured: can't allocate memory") as caught:
+        measure(_build("transformer"), 5)
+    assert caught.value.hint == "give a --length below 5"
+
+
+def test_the_picture_ends_where_the_model_does(tmp_path: Path) -> None:
+    cost_picture(_build("transformer", positions="learned", max_length=40), tmp_path / "a.svg", title="x")
+    text = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert "<!-- 32 -->" in text and "<!-- 64 -->" not in text
+    assert "<!-- decoder cross-attention -->" in text and "residual" not in text
+    with pytest.raises(SeqloomError, match="12 learned positions"):
+        cost_picture(_build("transformer", positions="learned", max_length=12), tmp_path / "b.svg")
