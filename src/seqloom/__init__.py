@@ -7,29 +7,29 @@ seqloom.load("runs/x").translate(["a line"])
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["SeqloomError", "__version__", "load", "train"]
+__all__ = ["SeqloomError", "__version__", "load", "load_filler", "load_generator", "load_scorer", "train"]
 
 if TYPE_CHECKING:
     from seqloom.errors import SeqloomError
     from seqloom.pipeline import train
-    from seqloom.run import load
+    from seqloom.run import load, load_filler, load_generator, load_scorer
+
+_HOMES = {
+    "SeqloomError": "seqloom.errors",
+    "load": "seqloom.run",
+    "load_filler": "seqloom.run",
+    "load_generator": "seqloom.run",
+    "load_scorer": "seqloom.run",
+    "train": "seqloom.pipeline",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Imports on first use, so that `import seqloom` costs no torch."""
-    if name == "train":
-        from seqloom.pipeline import train
-
-        return train
-    if name == "load":
-        from seqloom.run import load
-
-        return load
-    if name == "SeqloomError":
-        from seqloom.errors import SeqloomError
-
-        return SeqloomError
-    raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

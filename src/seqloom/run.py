@@ -12,10 +12,11 @@ from torch import nn
 from seqloom.config import Config, from_tree, read_yaml
 from seqloom.decode.filling import Filler
 from seqloom.decode.generation import Generator
-from seqloom.decode.scoring import ForcedScorer, MaskedScorer, Scorer
+from seqloom.decode.scoring import ForcedScorer, MaskedScorer
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
+from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import AVERAGE, BEST, MODEL, Checkpoints, check_sums, load_weights
 from seqloom.training.log import clipping, read_metrics
@@ -169,7 +170,9 @@ def load_filler(folder: str | Path, *, checkpoint: str | None = None, device: st
     return Filler(model.to(target), tokenizers.source, config.search, target)
 
 
-def load_scorer(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Scorer:
+def load_scorer(
+    folder: str | Path, *, checkpoint: str | None = None, device: str = "auto"
+) -> ForcedScorer | MaskedScorer:
     """What tells how probable given targets are, or by a masked language model the tokens of a text."""
     run = Run.open(folder)
     config = run.config()
@@ -180,10 +183,10 @@ def load_scorer(folder: str | Path, *, checkpoint: str | None = None, device: st
 
 
 Use = Literal["translate", "generate", "fill"]
-_USES: dict[Use, tuple[str, str, str]] = {  # what such a run does, others do not, and the command for it
-    "translate": ("translates", "translate", "seqloom translate {} FILE"),
-    "generate": ("continues a text", "continue one", 'seqloom generate {} "A man"'),
-    "fill": ("fills gaps in a text", "fill gaps", 'seqloom fill {} "A man is [MASK] a guitar."'),
+_DOES: dict[Use, tuple[str, str]] = {
+    "translate": ("translates", "translate"),
+    "generate": ("continues a text", "continue a text"),
+    "fill": ("fills gaps in a text", "fill gaps"),
 }
 
 
@@ -195,17 +198,23 @@ def use_of(config: Config) -> Use:
     return "generate" if task == "continue" and config.data.is_text else "translate"
 
 
-def example_of(run: Run) -> str:
-    """A command that shows what the run can do."""
-    return _USES[use_of(run.config())][2].format(run.folder)
+def commands_for(run: Run) -> tuple[str, str]:
+    """A command that shows what the run can do, and one that measures it."""
+    folder = run.folder
+    commands: dict[Use, tuple[str, str]] = {
+        "translate": (f"seqloom translate {folder} FILE", f"seqloom evaluate {folder} test.tsv"),
+        "generate": (f'seqloom generate {folder} "A man"', f"seqloom score {folder} test.txt"),
+        "fill": (f'seqloom fill {folder} "A man is {MASK} a guitar."', f"seqloom score {folder} test.txt"),
+    }
+    return commands[use_of(run.config())]
 
 
 def _other_use(run: Run, wanted: Use) -> SeqloomError:
     config = run.config()
-    does, cannot = _USES[use_of(config)][0], _USES[wanted][1]
+    (does, _), (_, other) = _DOES[use_of(config)], _DOES[wanted]
     return SeqloomError(
-        f"The model of {run.folder} ({config.model.name}) {does}; it does not {cannot}.",
-        f"e.g. {example_of(run)}",
+        f"The model of {run.folder} ({config.model.name}) {does}; it does not {other}.",
+        f"e.g. {commands_for(run)[0]}",
     )
 
 

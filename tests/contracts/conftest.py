@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ import torch
 
 from seqloom.data.batching import collate_ids
 from seqloom.registry import Architecture, architectures
-from seqloom.types import Batch, Vocabularies
+from seqloom.types import PAD, Batch, Vocabularies
 
 # Sizes that no preset has, to catch what works by luck only; an architecture takes the fields that it knows.
 ODD = {
@@ -82,6 +82,18 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "t5": {"positions": "t5"},
     },
 }
+# The same for models that fill gaps.
+FILLING: dict[str, dict[str, dict[str, Any]]] = {
+    "mlm": {
+        "learned": {"positions": "learned", "max_length": 12},
+        "relative": {"positions": "relative", "relative_distance": 2},
+        "rotary": {"positions": "rotary"},
+        "alibi": {"positions": "alibi"},
+        "t5": {"positions": "t5"},
+        "rms-after": {"norm": "rms", "norm_place": "after"},
+        "window": {"encoder": {"attention": "window", "window": 4, "block": 2}},
+    },
+}
 # Presets whose own size takes too long for a suite of many small checks.
 SMALLER: dict[str, dict[str, Any]] = {"transformer-deep": {"layers": 3, "decoder_layers": 3}}
 # What cannot tell two sources that are permutations of one another apart, so cannot learn two answers to them.
@@ -118,11 +130,42 @@ class Case:
         return entry.build(entry.settings.model_validate(values), self.vocabularies).double().eval()
 
     def batch(self, seed: int = 2) -> Batch:
-        """Four pairs of differing lengths, the shortest source only an end of sentence away from nothing."""
+        """Four pairs of differing lengths, the shortest source only an end of sentence away from nothing.
+
+        The sources have trees, for those that read them.
+        """
         random = torch.Generator().manual_seed(seed)
         sources = [_ids(n, self.vocabularies.source, random) for n in (3, 7, 1, 5)]
         targets = [_ids(n, self.vocabularies.target, random) for n in (4, 0, 6, 2)]
-        return collate_ids(sources, targets, range(len(sources)))
+        heads = [[2, 0, 2], [2, 4, -1, 0, 7, 5, 4], [0], [0, -1, 1, 3, 1]]
+        return collate_ids(sources, targets, range(len(sources)), heads)
+
+
+@dataclass(frozen=True)
+class FillCase(Case):
+    """A model that fills gaps: its target is the true token where one is hidden, PAD elsewhere."""
+
+    def batch(self, seed: int = 2) -> Batch:
+        """Four texts of differing lengths, one or two tokens of each hidden."""
+        random = torch.Generator().manual_seed(seed)
+        texts = [_ids(n, self.vocabularies.source, random) for n in (3, 7, 1, 5)]
+        return hide(texts, [(0, 2), (1, 6), (0,), (4,)])
+
+
+def hide(texts: Sequence[Sequence[int]], places: Sequence[Sequence[int]], mask: int = 3) -> Batch:
+    """The batch of these texts with the tokens at these places hidden."""
+    whole = collate_ids(texts, None, range(len(texts)))
+    source, wanted = whole.source.clone(), torch.full_like(whole.source, PAD)
+    for row, columns in enumerate(places):
+        for column in columns:
+            wanted[row, column], source[row, column] = source[row, column], mask
+    return replace(
+        whole,
+        source=source,
+        target_out=wanted,
+        target_lengths=whole.source_lengths,
+        target_tokens=int((wanted != PAD).sum()),
+    )
 
 
 def _ids(count: int, vocabulary: int, random: torch.Generator) -> Sequence[int]:
@@ -164,6 +207,34 @@ ONCE = [name for name in CASES if not name.endswith(("-separate", "-odd")) and n
 def default_case(request: pytest.FixtureRequest) -> Case:
     """Each name and each choice that can learn everything once, for what takes longer."""
     return CASES[request.param]
+
+
+def _fill_cases() -> dict[str, FillCase]:
+    found = {}
+    for name, entry in architectures().items():
+        if entry.task != "fill":
+            continue
+        odd = {key: value for key, value in ODD.items() if key in entry.settings.model_fields}
+        found[f"{name}-shared"] = FillCase(entry, SHARED)
+        found[f"{name}-odd"] = FillCase(entry, SHARED, odd)
+        for choice, fields in FILLING.get(name, {}).items():
+            found[f"{name}-{choice}"] = FillCase(entry, SHARED, fields)
+    return found
+
+
+FILL_CASES = _fill_cases()
+
+
+@pytest.fixture(params=list(FILL_CASES))
+def fill_case(request: pytest.FixtureRequest) -> FillCase:
+    """Each architecture that fills gaps, in its own and in odd sizes, and every other choice."""
+    return FILL_CASES[request.param]
+
+
+@pytest.fixture
+def hidden_in() -> Callable[..., Batch]:
+    """Makes a batch of texts with tokens hidden at the given places."""
+    return hide
 
 
 @pytest.fixture

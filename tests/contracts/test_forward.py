@@ -18,6 +18,7 @@ EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 def _alone(batch: Batch, row: int) -> Batch:
     """The batch of that row only, without padding."""
     assert batch.target_in is not None and batch.target_out is not None and batch.target_lengths is not None
+    assert batch.source_heads is not None
     source, target = int(batch.source_lengths[row]), int(batch.target_lengths[row])
     one = slice(row, row + 1)
     return Batch(
@@ -28,6 +29,7 @@ def _alone(batch: Batch, row: int) -> Batch:
         target_out=batch.target_out[one, :target],
         target_lengths=batch.target_lengths[one],
         target_tokens=target,
+        source_heads=batch.source_heads[one, :source],
     )
 
 
@@ -43,10 +45,11 @@ def test_forward_is_the_output_layer_over_the_hidden_vectors(model: Any, batch: 
 
 
 def test_padding_changes_nothing(model: Any, batch: Batch) -> None:
-    assert batch.target_in is not None and batch.target_out is not None
+    assert batch.target_in is not None and batch.target_out is not None and batch.source_heads is not None
     wider = replace(
         batch,
         source=pad(batch.source, (0, 3), value=PAD),
+        source_heads=pad(batch.source_heads, (0, 3)),
         target_in=pad(batch.target_in, (0, 2), value=PAD),
         target_out=pad(batch.target_out, (0, 2), value=PAD),
     )
@@ -55,7 +58,13 @@ def test_padding_changes_nothing(model: Any, batch: Batch) -> None:
 
 
 def test_what_stands_on_padding_changes_nothing(model: Any, batch: Batch) -> None:
-    other = replace(batch, source=batch.source.masked_fill(~batch.source_mask, 5))
+    assert batch.source_heads is not None
+    padding = ~batch.source_mask
+    other = replace(
+        batch,
+        source=batch.source.masked_fill(padding, 5),
+        source_heads=batch.source_heads.masked_fill(padding, 1),
+    )
     real = batch.target_mask
     assert_close(model(other)[real], model(batch)[real], **EXACT)
 

@@ -43,8 +43,19 @@ def _prefixes(rows: int, length: int, vocabulary: int) -> Tensor:
     return prefixes
 
 
+def _padded(batch: Batch, columns: int) -> Batch:
+    """The batch with so much more padding behind the sources."""
+    assert batch.source_heads is not None
+    return replace(
+        batch,
+        source=pad(batch.source, (0, columns), value=PAD),
+        source_heads=pad(batch.source_heads, (0, columns)),
+    )
+
+
 def _forced(model: Any, batch: Batch, prefixes: Tensor) -> Tensor:
     """The log-probabilities of teacher forcing for the same rows, (R, T, V)."""
+    assert batch.source_heads is not None
     rows = torch.arange(len(batch.source)).repeat_interleave(len(prefixes) // len(batch.source))
     wide = Batch(
         source=batch.source[rows],
@@ -52,6 +63,7 @@ def _forced(model: Any, batch: Batch, prefixes: Tensor) -> Tensor:
         index=rows,
         target_in=prefixes,
         target_lengths=torch.full((len(rows),), prefixes.shape[1]),
+        source_heads=batch.source_heads[rows],
     )
     logits: Tensor = model(wide)
     return logits.log_softmax(-1)
@@ -121,13 +133,13 @@ def test_a_step_leaves_state_and_memory_as_they_were(case: Any, model: Any, batc
 
 def test_source_padding_does_not_change_a_step(case: Any, model: Any, batch: Batch) -> None:
     prefixes = _prefixes(8, 4, case.vocabularies.target)
-    wider = replace(batch, source=pad(batch.source, (0, 4), value=PAD))
+    wider = _padded(batch, 4)
     for one, other in zip(_run(model, batch, prefixes), _run(model, wider, prefixes), strict=True):
         assert_close(other.log_probs, one.log_probs, **EXACT)
 
 
 def test_attention_is_a_distribution_over_real_source_positions(case: Any, model: Any, batch: Batch) -> None:
-    wider = replace(batch, source=pad(batch.source, (0, 2), value=PAD))
+    wider = _padded(batch, 2)
     real = wider.source_mask.repeat_interleave(2, dim=0)
     for step in _run(model, wider, _prefixes(8, 3, case.vocabularies.target)):
         assert (step.attention is None) == (case.attention == "none")

@@ -19,13 +19,14 @@ from seqloom.types import Batch
 # Two pairs begin alike, two sources are permutations of one another, and lengths differ on both sides.
 SOURCES = [[4, 5, 6], [6, 5, 4], [7], [7, 8], [9, 9, 9, 9], [10, 4], [11, 12, 13, 14, 15], [16]]
 TARGETS = [[8, 9], [9, 8, 8], [10, 11, 12, 13], [10, 11, 4], [5], [6, 6, 6], [17, 16], []]
+HEADS = [[0] + [1] * (len(source) - 1) for source in SOURCES]
 
 
 def test_it_overfits_eight_pairs(default_case: Any) -> None:
     model = default_case.build(dropout=0.0).float().train()
     config = TrainConfig(learning_rate=3e-3)
     updater = Updater(model, config)
-    batch = collate_ids(SOURCES, TARGETS, range(8))
+    batch = collate_ids(SOURCES, TARGETS, range(8), HEADS)
     mean = torch.inf
     for step in range(1, 301):
         loss = batch_loss(model, batch, 0.0, "float32")
@@ -35,7 +36,7 @@ def test_it_overfits_eight_pairs(default_case: Any) -> None:
             break
         updater.update(batch.target_tokens, config.learning_rate * min(1.0, step / 20))
     assert mean < 0.01
-    found = beam_search(model.eval(), collate_ids(SOURCES, None, range(8)), beam=3, max_lengths=[9] * 8)
+    found = beam_search(model.eval(), collate_ids(SOURCES, None, range(8), HEADS), beam=3, max_lengths=[9] * 8)
     assert [hypotheses[0].tokens for hypotheses in found] == TARGETS
 
 

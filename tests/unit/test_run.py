@@ -11,7 +11,18 @@ import torch
 from seqloom.config import compose
 from seqloom.errors import SeqloomError
 from seqloom.pipeline import continue_run, create
-from seqloom.run import Run, build_model, choose_device, describe, load
+from seqloom.run import (
+    Run,
+    build_model,
+    choose_device,
+    commands_for,
+    describe,
+    load,
+    load_filler,
+    load_generator,
+    load_scorer,
+    use_of,
+)
 
 SETTINGS = {
     "model.size": "tiny",
@@ -151,3 +162,35 @@ def test_metrics_are_the_lines_of_the_file(run: Run, tmp_path: Path) -> None:
 def test_metrics_cut_by_a_crash_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_bytes(b'{"kind": "train", "step": 1}\n\xff\n[1]\n{"kind": "train", "st')
     assert Run(tmp_path).metrics() == [{"kind": "train", "step": 1}]
+
+
+@pytest.mark.parametrize(
+    "values, use, measured_by",
+    [
+        ({"data.train": "pairs.tsv"}, "translate", "evaluate"),
+        ({"data.train": "pairs.tsv", "model.name": "lm"}, "translate", "evaluate"),
+        ({"data.train": "text.txt", "model.name": "lm"}, "generate", "score"),
+        ({"data.train": "t.tsv", "data.target_column": "none", "model.name": "lm"}, "generate", "score"),
+        ({"data.train": "text.txt", "model.name": "mlm"}, "fill", "score"),
+        ({"data.train": "text.txt", "data.noise.kind": "infill"}, "translate", "evaluate"),
+    ],
+)
+def test_a_run_knows_its_commands(tmp_path: Path, values: dict[str, str], use: str, measured_by: str) -> None:
+    config = compose(values={"model.size": "tiny", **values})
+    assert use_of(config) == use
+    (tmp_path / "config.yaml").write_text(config.to_yaml(), encoding="utf-8")
+    shows, measures = commands_for(Run(tmp_path))
+    assert shows.startswith(f"seqloom {use} {tmp_path} ")
+    assert measures.startswith(f"seqloom {measured_by} {tmp_path} ")
+
+
+def test_a_run_of_another_use_is_told_with_the_right_command(run: Run) -> None:
+    for load_other, other in ((load_generator, "continue a text"), (load_filler, "fill gaps")):
+        with pytest.raises(SeqloomError, match=rf"\(transformer\) translates; it does not {other}") as error:
+            load_other(run.folder)
+        assert error.value.hint == f"e.g. seqloom translate {run.folder} FILE"
+
+
+def test_every_run_scores(run: Run) -> None:
+    scorer = load_scorer(run.folder, device="cpu")
+    assert len(scorer.score([("1 2", "1 1")])[0].log_probs) == 3

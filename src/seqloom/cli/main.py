@@ -9,7 +9,21 @@ from typing import Annotated
 import typer
 
 from seqloom import __version__
-from seqloom.cli import data, demo, evaluate, info, inspect, models, train, translate
+from seqloom.cli import (
+    data,
+    demo,
+    evaluate,
+    export,
+    fill,
+    generate,
+    import_,
+    info,
+    inspect,
+    models,
+    score,
+    train,
+    translate,
+)
 from seqloom.errors import SeqloomError
 
 app = typer.Typer(
@@ -24,6 +38,11 @@ app.command("train")(train.train)
 app.command("resume")(train.resume)
 app.command("translate")(translate.translate)
 app.command("evaluate")(evaluate.evaluate)
+app.command("generate")(generate.generate)
+app.command("fill")(fill.fill)
+app.command("score")(score.score)
+app.command("export")(export.export)
+app.command("import")(import_.import_)
 app.command("demo")(demo.demo)
 app.command("models")(models.models)
 app.command("info")(info.info)

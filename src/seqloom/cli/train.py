@@ -38,6 +38,7 @@ def train(
     from seqloom.corpus import keep_standard_input
     from seqloom.errors import SeqloomError
     from seqloom.pipeline import continue_run, create
+    from seqloom.run import commands_for
 
     if (pairs or []).count("-") > 1:
         raise SeqloomError("Standard input (-) can be read only once.", "name it once")
@@ -57,8 +58,8 @@ def train(
     run = create(compose(config, values, set_ or ()), out)
     if continue_run(run).finished:
         print(f"trained: {out}")
-        print(f"  seqloom translate {out} FILE")
-        print(f"  seqloom evaluate {out} test.tsv")
+        for command in commands_for(run):
+            print(f"  {command}")
 
 
 def resume(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> None:

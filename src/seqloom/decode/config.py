@@ -1,4 +1,4 @@
-"""The options of search."""
+"""The options of search and of sampling."""
 
 from __future__ import annotations
 
@@ -26,3 +26,28 @@ class SearchConfig(Settings):
     def max_length(self, source_tokens: int) -> int:
         """How many target tokens, the end included, a hypothesis may have."""
         return int(self.max_length_factor * source_tokens) + self.max_length_extra
+
+
+class SamplingConfig(Settings):
+    """How samples are drawn; the options that cut the distribution apply in the order of the fields."""
+
+    samples: int = Field(1, ge=1, description="answers drawn per sentence")
+    seed: int = Field(1, ge=0, description="another seed, other samples")
+    temperature: float = Field(1.0, ge=0, description="P^(1/this), renormalised; 0 = the most probable token")
+    top_k: int = Field(0, ge=0, description="only the k most probable tokens; 0 = all")
+    top_p: float = Field(1.0, gt=0, le=1, description="only the most probable tokens that make up this mass")
+    min_p: float = Field(
+        0.0, ge=0, le=1, description="only tokens of at least this x the most probable one's P"
+    )
+    typical: float = Field(
+        1.0, gt=0, le=1, description="only the tokens of this mass whose log P is nearest to the expected one"
+    )
+
+    @model_validator(mode="after")
+    def _samples_differ(self) -> SamplingConfig:
+        if self.temperature == 0 and self.samples > 1:
+            raise ValueError(
+                f"sampling.samples={self.samples} with sampling.temperature=0 gives the same answer "
+                f"{self.samples} times; raise the temperature or ask for one sample"
+            )
+        return self

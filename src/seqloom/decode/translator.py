@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 
 from seqloom.data.batching import collate_ids
+from seqloom.data.syntax import token_heads
+from seqloom.data.tables import Malformed
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.search import Found, beam_search
+from seqloom.errors import SeqloomError
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import Hypothesis, StepModel
+from seqloom.types import Heads, Hypothesis, StepModel
 
 
 class ModelTranslator:
@@ -35,16 +38,22 @@ class ModelTranslator:
         beam: int | None = None,
         nbest: int | None = None,
         alignment: bool = False,
+        heads: Sequence[Heads | None] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """The n best hypotheses of every line, in the order of the lines; an empty line stays empty."""
+        """The n best hypotheses of every line, in the order of the lines; an empty line stays empty.
+
+        `heads` are the trees of the lines, for a model that reads them.
+        """
         search = self._options(beam=beam, nbest=nbest)
         sources = [self.tokenizers.source.encode(line) for line in lines]
+        trees = self._trees(sources, heads)
         answers: list[list[Hypothesis]] = [[Hypothesis(text="", score=0.0)] for _ in lines]
         if on_progress:
             on_progress(sum(not ids for ids in sources))
         for group in batches_by_length([len(ids) for ids in sources], search):
-            found = self._search([sources[i] for i in group], search, alignment)
+            given = None if trees is None else [trees[i] for i in group]
+            found = self._search([sources[i] for i in group], given, search, alignment)
             for i, hypotheses in zip(group, found, strict=True):
                 answers[i] = [self._hypothesis(sources[i], one) for one in hypotheses[: search.nbest]]
             if on_progress:
@@ -55,10 +64,27 @@ class ModelTranslator:
         values = {name: value for name, value in given.items() if value is not None}
         return SearchConfig.checked({**self.search.model_dump(), **values}, "search")
 
-    def _search(self, sources: list[list[int]], search: SearchConfig, alignment: bool) -> list[list[Found]]:
+    def _trees(self, sources: list[list[int]], heads: Sequence[Heads | None] | None) -> list[list[int]] | None:
+        """The heads of the tokens of every line; None if any line but an empty one has no tree."""
+        if heads is None or any(ids and tree is None for ids, tree in zip(sources, heads, strict=True)):
+            return None
+        trees: list[list[int]] = []
+        for number, (ids, tree) in enumerate(zip(sources, heads, strict=True), 1):
+            try:
+                trees.append(token_heads(self.tokenizers.source, ids, tree or ()))
+            except Malformed as fault:
+                raise SeqloomError(
+                    f"Line {number} of {len(sources)} cannot be translated with its tree: {fault}.",
+                    "give one head for every word of the text",
+                ) from fault
+        return trees
+
+    def _search(
+        self, sources: list[list[int]], trees: list[list[int]] | None, search: SearchConfig, alignment: bool
+    ) -> list[list[Found]]:
         return beam_search(
             self.model,
-            collate_ids(sources, None, range(len(sources))).to(self.device),
+            collate_ids(sources, None, range(len(sources)), trees).to(self.device),
             beam=search.beam,
             max_lengths=[search.max_length(len(ids) + 1) for ids in sources],
             length_penalty=search.length_penalty,

@@ -113,3 +113,31 @@ def test_groups_stay_within_the_budget_and_cover_all_lines() -> None:
         widest = max(lengths[i] for i in group) + 1
         assert len(group) == 1 or len(group) * widest * 2 <= 48
     assert groups[0] == [5]  # longer than the budget, so alone
+
+
+class TreeReader(Copier):
+    """Remembers the trees that it was given."""
+
+    heads: Tensor | None = None
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        self.heads = batch.source_heads
+        return super().start(batch)
+
+
+def test_trees_go_to_the_model_by_tokens(tokenizers: TokenizerPair) -> None:
+    model = TreeReader(tokenizers.target.size)
+    translator = ModelTranslator(model, tokenizers, SearchConfig(batch_tokens=10_000))
+    answers = translator.translate(["a b", "", "cab"], heads=[(2, 0), None, (0,)])
+    assert [best[0].text for best in answers] == ["a b", "", "cab"]
+    assert model.heads is not None
+    assert model.heads.tolist() == [[2, 0, -1, 0], [0, -1, -1, 0]]  # a ▁ b; c a b
+    translator.translate(["a b", "cab"], heads=[(2, 0), None])
+    assert model.heads is None  # a line without a tree: the model says so if it needs one
+    translator.translate(["a b", "cab"])
+    assert model.heads is None
+
+
+def test_a_tree_that_does_not_fit_its_line(tokenizers: TokenizerPair) -> None:
+    with pytest.raises(SeqloomError, match="Line 2 of 2 cannot be translated with its tree: not as many heads"):
+        _translator(tokenizers).translate(["a", "a b"], heads=[(0,), (0,)])

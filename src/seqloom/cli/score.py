@@ -1,0 +1,194 @@
+"""`seqloom score`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from heapq import nsmallest
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from seqloom.cli.translate import _output
+from seqloom.errors import SeqloomError
+
+if TYPE_CHECKING:
+    from seqloom.config import Config
+    from seqloom.data.config import DataConfig
+    from seqloom.data.report import DataReport
+    from seqloom.decode.scoring import Score, Totals
+    from seqloom.types import Example
+
+_LINES_AT_A_TIME = 5000  # enough to fill batches of like lengths, few enough to stream
+
+
+class Scored(NamedTuple):
+    """A line and its score."""
+
+    example: Example
+    score: Score
+
+    @property
+    def text(self) -> str:
+        """What was scored: the target, or the text if it has none."""
+        return self.example.source if self.example.target is None else self.example.target
+
+    def as_dict(self) -> dict[str, Any]:
+        pair = {"source": self.example.source, "target": self.example.target}
+        return {
+            "file": self.example.file,
+            "line": self.example.line,
+            **({"text": self.text} if self.example.target is None else pair),
+            "log_prob": self.score.log_prob,
+            "mean": self.score.mean,
+            "tokens": list(self.score.tokens),
+            "token_log_probs": list(self.score.log_probs),
+        }
+
+
+def score(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Tables of pairs, or text if the run learnt from text.")
+    ] = None,
+    source: Annotated[str | None, typer.Option(help="A file of sources, one per line.")] = None,
+    target: Annotated[str | None, typer.Option(help="The file of their targets.")] = None,
+    source_column: Annotated[str | None, typer.Option(help="A name or a number.")] = None,
+    target_column: Annotated[str | None, typer.Option(help="A name or a number.")] = None,
+    heads_column: Annotated[
+        str | None, typer.Option(help="The column of heads, for a model that reads trees.")
+    ] = None,
+    worst: Annotated[int, typer.Option(min=0, help="Lines of lowest log P per token to list.")] = 5,
+    out: Annotated[Path | None, typer.Option(help="Write every line's tokens and their log P: JSONL.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the worst lines token by token: .png, .svg.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="The summary and the worst lines as JSON.")] = False,
+    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Tell how probable given targets are: log P of every token, perplexity, and the worst lines.
+
+    Perplexity is per token, per word (between white space) and per byte of the text as written; the end of a
+    line counts as one of each. A masked language model gives a pseudo-perplexity, without the ends.
+    """
+    from seqloom.data.report import DataReport, clean
+    from seqloom.decode.scoring import Totals
+    from seqloom.files import check_can_write
+    from seqloom.inspect.picture import check_suffix
+    from seqloom.progress import counter
+    from seqloom.run import Run, load_scorer, use_of
+
+    if plot:
+        check_suffix(plot)
+    for path in (out, plot):
+        if path:
+            check_can_write(path)
+    config = Run.open(run).config()
+    data = _data(config, source_column=source_column, target_column=target_column, heads_column=heads_column)
+    _check_given(data, files or [], source, target)
+    report = DataReport()
+    examples = clean(_read(data, files or [], source, target, report), report)
+    scorer = load_scorer(run, checkpoint=checkpoint, device=device)
+    totals, lowest = Totals(), list[Scored]()
+    with _output(out) if out else nullcontext(len) as write, counter("scored") as advance:
+        while chunk := list(islice(examples, _LINES_AT_A_TIME)):
+            pairs = [("", e.source) if e.target is None else (e.source, e.target) for e in chunk]
+            scores = scorer.score(pairs, heads=[e.heads for e in chunk], on_progress=advance)
+            scored = [Scored(*one) for one in zip(chunk, scores, strict=True)]
+            for one in scored:
+                totals.add(one.text, one.score)
+                write(json.dumps(one.as_dict(), ensure_ascii=False) + "\n")
+            lowest = nsmallest(worst, [*lowest, *scored], key=lambda one: one.score.mean)
+        if not totals.lines:
+            report.refuse_if_mostly_gone()
+    if report.dropped:
+        print(f"left out: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
+    if plot:
+        from seqloom.inspect.surprisal import surprisal_picture
+
+        surprisal_picture([(one.score.tokens, one.score.log_probs) for one in lowest], plot)
+    facts = _facts(totals, pseudo=use_of(config) == "fill", left_out=report.dropped)
+    if json_:
+        print(json.dumps({**facts, "worst": [one.as_dict() for one in lowest]}, indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(_plain(facts, lowest)))
+
+
+def _data(config: Config, **columns: str | None) -> DataConfig:
+    """How the run's own data is read, with other columns if they are named."""
+    from seqloom.run import use_of
+
+    values = {name: value for name, value in columns.items() if value}
+    if config.data.is_text and use_of(config) == "translate":  # it learnt to restore: pairs of hidden and whole
+        values = {"format": "auto", "target_column": "2", **values}
+    return config.data.model_copy(update=values)
+
+
+def _check_given(data: DataConfig, files: Sequence[str], source: str | None, target: str | None) -> None:
+    if data.is_text and (source or target):
+        raise SeqloomError(
+            "This run learnt from plain text, which has no source and target.",
+            "name the files of text without --source and --target",
+        )
+    if bool(source) != bool(target) or bool(files) == bool(source):
+        raise SeqloomError("It is not clear what to score.", "name files, or both --source and --target")
+
+
+def _read(
+    data: DataConfig, files: Sequence[str], source: str | None, target: str | None, report: DataReport
+) -> Iterator[Example]:
+    """The lines to score: pairs, or texts if the run's data is text."""
+    from seqloom.data.readers import read, read_parallel, read_source
+
+    if source and target:
+        yield from read_parallel(source, target, report)
+    column = data.source_column
+    for file in files:
+        if data.is_text:
+            yield from read_source(file, format=data.format, source_column=column, report=report)
+        else:
+            yield from read(
+                file,
+                format=data.format,
+                source_column=column,
+                target_column=data.target_column,
+                heads_column=data.heads_column,
+                report=report,
+            )
+
+
+def _facts(totals: Totals, *, pseudo: bool, left_out: int) -> dict[str, Any]:
+    counts = {"token": totals.tokens, "word": totals.words, "byte": totals.bytes}
+    perplexity = {unit: totals.perplexity(count) for unit, count in counts.items()}
+    return {
+        "lines": totals.lines,
+        "left_out": left_out,
+        "log_prob": totals.log_prob,
+        **{f"{unit}s": count for unit, count in counts.items()},
+        "unknown_tokens": totals.unknown,
+        # Only a probability of the whole text can be paid for in bits.
+        **({"pseudo_perplexity": perplexity} if pseudo else {"perplexity": perplexity}),
+        **({} if pseudo else {"bits_per_byte": totals.bits_per_byte}),
+    }
+
+
+def _plain(facts: dict[str, Any], worst: Sequence[Scored]) -> Iterator[str]:
+    name = "perplexity" if "perplexity" in facts else "pseudo_perplexity"
+    yield f"{'lines':<8}{facts['lines']:>12,}    log P {facts['log_prob']:,.1f}"
+    for unit, value in facts[name].items():
+        shown = f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+        yield f"{unit + 's':<8}{facts[unit + 's']:>12,}    {name.replace('_', '-')} {shown} per {unit}"
+    if "bits_per_byte" in facts:
+        yield f"{'':<24}{facts['bits_per_byte']:.4g} bits per byte"
+    if facts["unknown_tokens"]:
+        yield f"{facts['unknown_tokens']:,} tokens are unknown: they count as one and the same, which flatters"
+    if worst:
+        yield "\nworst lines, log P per token:"
+    several = len({one.example.file for one in worst}) > 1
+    for one in worst:
+        pair = one.text if one.example.target is None else f"{one.example.source} → {one.text}"
+        file = f"{one.example.file} " if several else ""
+        yield f"{one.score.mean:8.3f}  {file}line {one.example.line}: {pair}"

@@ -1,0 +1,125 @@
+"""Texts that go on from a prompt, drawn from a language model or searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from seqloom.data.batching import collate_ids
+from seqloom.decode.config import SamplingConfig, SearchConfig
+from seqloom.decode.sampling import sample
+from seqloom.decode.search import Found, beam_search
+from seqloom.errors import SeqloomError
+from seqloom.text.tokenizer import Tokenizer
+from seqloom.types import BOS, PAD, Batch, Hypothesis, Step, StepModel, Tree
+
+
+class Generator:
+    """Continues texts with a language model of plain text: its source is empty, the prompt begins the target.
+
+    A prompt is cut into tokens as a text that ends there: its last word is taken as whole, and spaces at its
+    end are left out, because the next word brings its own (of characters, each is a token, and all stay).
+    """
+
+    def __init__(
+        self,
+        model: StepModel,
+        tokenizer: Tokenizer,
+        search: SearchConfig,
+        *,
+        max_length: int,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.model, self.tokenizer, self.search = model, tokenizer, search
+        self.max_length = max_length  # tokens of a text, its prompt's and its end included
+        self.device = torch.device(device)
+
+    def encode(self, prompt: str) -> list[int]:
+        """The ids of a prompt."""
+        return self.tokenizer.encode(prompt if self.tokenizer.settings.kind == "char" else prompt.rstrip())
+
+    def sample(
+        self, prompts: Sequence[str], options: SamplingConfig, *, max_length: int | None = None
+    ) -> list[list[Hypothesis]]:
+        """Texts drawn for every prompt; they depend on the seed and the prompt alone."""
+        prefixes, limit = [self.encode(prompt) for prompt in prompts], max_length or self.max_length
+        together = max(1, self.search.batch_tokens // (limit * options.samples))
+        answers: list[list[Hypothesis]] = []
+        for first in range(0, len(prompts), together):
+            group = prefixes[first : first + together]
+            found = sample(
+                self.model,
+                self._nothing(len(group)),
+                options=options,
+                max_lengths=self._limits(group, limit),
+                prefixes=group,
+            )
+            for prefix, samples in zip(group, found, strict=True):
+                answers.append([self._hypothesis(prefix, one, given=len(prefix)) for one in samples])
+        return answers
+
+    def beam(
+        self, prompts: Sequence[str], beam: int, *, nbest: int = 1, max_length: int | None = None
+    ) -> list[list[Hypothesis]]:
+        """The likeliest texts that beam search finds for every prompt, best first."""
+        answers = []
+        for prefix in map(self.encode, prompts):
+            (limit,) = self._limits([prefix], max_length or self.max_length)
+            (found,) = beam_search(
+                Behind(self.model, prefix),
+                self._nothing(1),
+                beam=beam,
+                max_lengths=[limit - len(prefix)],
+                length_penalty=self.search.length_penalty,
+            )
+            answers.append([self._hypothesis(prefix, one, given=0) for one in found[:nbest]])
+        return answers
+
+    def _nothing(self, count: int) -> Batch:
+        return collate_ids([[]] * count, None, range(count)).to(self.device)
+
+    def _limits(self, prefixes: list[list[int]], limit: int) -> list[int]:
+        for prefix in prefixes:
+            if len(prefix) >= limit:
+                raise SeqloomError(
+                    f"The prompt has {len(prefix)} tokens, and a text may have {limit} with its end "
+                    f"(it begins with {self.tokenizer.decode(prefix)[:40]!r}).",
+                    "shorten it or raise --max-length",
+                )
+        return [limit] * len(prefixes)
+
+    def _hypothesis(self, prefix: list[int], found: Found, *, given: int) -> Hypothesis:
+        """The whole text, and the numbers of what follows the prompt; `given` tokens found are the prompt's."""
+        tokens, log_probs = found.tokens[given:], found.log_probs[given:]
+        return Hypothesis(
+            text=self.tokenizer.decode([*prefix, *tokens]),
+            score=found.score if not given else sum(log_probs),
+            log_prob=sum(log_probs),
+            tokens=tuple(self.tokenizer.pieces(tokens)),
+            token_log_probs=tuple(log_probs),
+            finished=found.finished,
+        )
+
+
+@dataclass(frozen=True)
+class Behind:
+    """A StepModel that has said a prompt already: search begins behind it."""
+
+    model: StepModel
+    prompt: Sequence[int]
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        memory, state = self.model.start(batch)
+        last = torch.full_like(batch.source_lengths, BOS)
+        for token in self.prompt:
+            state, last = self.model.step(memory, state, last).state, torch.full_like(last, token)
+        return memory, (state, last)
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        """At first `last` is the beginning of the answer; the model hears the last of the prompt instead."""
+        inner, prompt = state
+        step = self.model.step(memory, inner, prompt.where(prompt != PAD, last))
+        return step._replace(state=(step.state, torch.full_like(last, PAD)))

@@ -1,0 +1,87 @@
+"""The noisy channel over n-best lists: log P(y|x) + λ₁ log P(x|y) + λ₂ log P(y), λ fitted on other data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from seqloom.decode.scoring import Scorer
+from seqloom.types import Hypothesis
+
+Corpus = Callable[[Sequence[str]], float]  # how good such answers are, higher is better
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One candidate and its three log-probabilities; those that no model was given for are 0."""
+
+    hypothesis: Hypothesis
+    direct: float  # log P(y|x)
+    reverse: float  # log P(x|y)
+    language: float  # log P(y)
+
+    def score(self, weights: Weights) -> float:
+        """What the candidate is ranked by, with a reward per token against the short ones it would prefer."""
+        return (
+            self.direct
+            + weights.reverse * self.reverse
+            + weights.language * self.language
+            + weights.length * len(self.hypothesis.tokens)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """λ₁ of the reverse model, λ₂ of the language model, and a reward per token."""
+
+    reverse: float = 0.0
+    language: float = 0.0
+    length: float = 0.0
+
+
+GRID = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+REWARDS = (0.0, 0.25, 0.5, 1.0)
+
+
+def channels(
+    sources: Sequence[str],
+    candidates: Sequence[Sequence[Hypothesis]],
+    *,
+    reverse: Scorer | None = None,
+    language: Scorer | None = None,
+) -> list[list[Channel]]:
+    """Every candidate of every source with what each model says of it."""
+    flat = [(source, one) for source, found in zip(sources, candidates, strict=True) for one in found]
+    back, own = [0.0] * len(flat), [0.0] * len(flat)
+    if reverse:
+        back = [score.log_prob for score in reverse.score([(one.text, source) for source, one in flat])]
+    if language:
+        own = [score.log_prob for score in language.score([("", one.text) for _, one in flat])]
+    scored = iter(Channel(one, one.log_prob, r, w) for (_, one), r, w in zip(flat, back, own, strict=True))
+    return [[next(scored) for _ in found] for found in candidates]
+
+
+def rerank(found: Sequence[Channel], weights: Weights) -> list[Channel]:
+    """The candidates of one source, best first; of equal ones the search's own order stays."""
+    return sorted(found, key=lambda one: one.score(weights), reverse=True)
+
+
+def fit_weights(found: Sequence[Sequence[Channel]], quality: Corpus) -> tuple[Weights, float]:
+    """The weights of a grid whose first answers are best on validation data, and how good they are.
+
+    Of equally good ones the smallest are taken: a model that does not help is left out.
+    """
+    helps = {
+        "reverse": any(one.reverse for many in found for one in many),
+        "language": any(one.language for many in found for one in many),
+    }
+    best, highest = Weights(), -float("inf")
+    for reverse, language, length in product(
+        GRID if helps["reverse"] else (0.0,), GRID if helps["language"] else (0.0,), REWARDS
+    ):
+        weights = Weights(reverse, language, length)
+        value = quality([rerank(many, weights)[0].hypothesis.text for many in found])
+        if value > highest:
+            best, highest = weights, value
+    return best, highest

@@ -1,0 +1,214 @@
+"""How probable given texts are: log-probabilities by teacher forcing, and perplexities that can be compared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from seqloom.data.batching import collate_ids
+from seqloom.data.syntax import token_heads
+from seqloom.data.tables import Malformed
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.translator import batches_by_length
+from seqloom.errors import SeqloomError
+from seqloom.text.config import MASK
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import UNK, Heads
+
+_LOGITS = 1 << 22  # alive at a time: 16 MB in float32
+
+Pair = tuple[str, str]  # source and target; of plain text the source is empty
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a model thinks of one given target."""
+
+    tokens: tuple[str, ...]
+    log_probs: tuple[float, ...]  # one per token, and the end's last if the model tells where a text ends
+    unknown: int = 0  # tokens outside of the vocabulary, scored as if all of them were one
+
+    @property
+    def log_prob(self) -> float:
+        """log P(target | source)."""
+        return math.fsum(self.log_probs)
+
+    @property
+    def mean(self) -> float:
+        """The log-probability per token."""
+        return self.log_prob / max(1, len(self.log_probs))
+
+    @property
+    def ends(self) -> int:
+        """1 if the end of the text is scored, too."""
+        return len(self.log_probs) - len(self.tokens)
+
+
+class Scorer(Protocol):
+    """What scores targets, whatever the model."""
+
+    def score(self, pairs: Sequence[Pair], *, on_progress: Progress | None = None) -> list[Score]:
+        """The score of every target, in order."""
+        ...
+
+
+class ForcedScorer:
+    """log p(y_t | x, y_<t) of every target token and of the end, by teacher forcing.
+
+    The score of a pair is the same alone or among others. `heads` are the trees of the sources, for models
+    that read them.
+    """
+
+    def __init__(
+        self, model: Any, tokenizers: TokenizerPair, search: SearchConfig, device: torch.device | str = "cpu"
+    ) -> None:
+        self.model, self.tokenizers, self.device = model, tokenizers, torch.device(device)
+        self.budget = search.model_copy(update={"beam": 1})
+
+    @torch.inference_mode()
+    def score(
+        self,
+        pairs: Sequence[Pair],
+        *,
+        heads: Sequence[Heads | None] | None = None,
+        on_progress: Progress | None = None,
+    ) -> list[Score]:
+        """The score of every target given its source, in order."""
+        sources = [self.tokenizers.source.encode(source) for source, _ in pairs]
+        targets = [self.tokenizers.target.encode(target) for _, target in pairs]
+        trees = self._trees(sources, heads)
+        found: list[list[float]] = [[] for _ in pairs]
+        widths = [max(map(len, both)) + 1 for both in zip(sources, targets, strict=True)]
+        for group in batches_by_length(widths, self.budget):
+            given = None if trees is None else [trees[i] for i in group]
+            batch = collate_ids([sources[i] for i in group], [targets[i] for i in group], group, given)
+            batch = batch.to(self.device)
+            assert batch.target_out is not None
+            real = batch.target_mask
+            values = _log_probs(self.model.hidden(batch)[real], self.model.output, batch.target_out[real])
+            rows = values.split_with_sizes([len(targets[i]) + 1 for i in group])
+            for i, row in zip(group, rows, strict=True):
+                found[i] = row.tolist()
+            if on_progress:
+                on_progress(len(group))
+        return [_score(self.tokenizers, *one) for one in zip(targets, found, strict=True)]
+
+    def _trees(self, sources: list[list[int]], heads: Sequence[Heads | None] | None) -> list[list[int]] | None:
+        """The heads of the tokens of every source; None if not all have a tree."""
+        if heads is None or None in heads:
+            return None
+        trees: list[list[int]] = []
+        for number, (ids, tree) in enumerate(zip(sources, heads, strict=True), 1):
+            try:
+                trees.append(token_heads(self.tokenizers.source, ids, tree or ()))
+            except Malformed as fault:
+                raise SeqloomError(
+                    f"Pair {number} of {len(sources)} cannot be scored with its tree: {fault}.",
+                    "give one head for every word of the source",
+                ) from fault
+        return trees
+
+
+class MaskedScorer:
+    """log p(x_t | the rest of x) of every token of a text, each hidden in turn (Salazar et al. 2020, eq. 2).
+
+    Their product is no probability of the text, so what comes of it is called a pseudo-perplexity.
+    """
+
+    def __init__(
+        self, model: Any, tokenizers: TokenizerPair, search: SearchConfig, device: torch.device | str = "cpu"
+    ) -> None:
+        self.model, self.tokenizers, self.device = model, tokenizers, torch.device(device)
+        self.budget = search.model_copy(update={"beam": 1})
+        self.mask = tokenizers.source.symbol(MASK)
+
+    @torch.inference_mode()
+    def score(
+        self,
+        pairs: Sequence[Pair],
+        *,
+        heads: object = None,
+        on_progress: Progress | None = None,
+    ) -> list[Score]:
+        """The scores of the tokens of every target, in order; sources and trees have no part in it."""
+        texts = [self.tokenizers.source.encode(text) for _, text in pairs]
+        found: list[list[float]] = [[] for _ in pairs]
+        if on_progress:
+            on_progress(sum(not text for text in texts))
+        # Equally long rows stay in order, so the rows of a text stand side by side, and so do their values.
+        hidden = [(i, t) for i, text in enumerate(texts) for t in range(len(text))]
+        for group in batches_by_length([len(texts[i]) for i, _ in hidden], self.budget):
+            places = [hidden[row] for row in group]
+            for (i, _), value in zip(places, self._hidden_in_turn(texts, places), strict=True):
+                found[i].append(value)
+            if on_progress:
+                on_progress(sum(t + 1 == len(texts[i]) for i, t in places))
+        return [_score(self.tokenizers, *one) for one in zip(texts, found, strict=True)]
+
+    def _hidden_in_turn(self, texts: list[list[int]], places: list[tuple[int, int]]) -> list[float]:
+        """The log-probability of the token at each place (text, position)."""
+        batch = collate_ids([texts[i] for i, _ in places], None, range(len(places))).to(self.device)
+        rows = torch.arange(len(places), device=self.device)
+        columns = torch.tensor([t for _, t in places], device=self.device)
+        wanted = batch.source[rows, columns]
+        batch.source[rows, columns] = self.mask
+        values: list[float] = _log_probs(
+            self.model.hidden(batch)[rows, columns], self.model.output, wanted
+        ).tolist()
+        return values
+
+
+def _log_probs(hidden: Tensor, output: nn.Linear, wanted: Tensor) -> Tensor:
+    """log p of the wanted tokens (N,), given what the output layer sees (N, D)."""
+    size = max(1, _LOGITS // output.out_features)
+    parts = [
+        -cross_entropy(output(hidden[i : i + size]), wanted[i : i + size], reduction="none")
+        for i in range(0, len(wanted), size)
+    ]
+    return torch.cat(parts)
+
+
+def _score(tokenizers: TokenizerPair, ids: list[int], log_probs: list[float]) -> Score:
+    return Score(tuple(tokenizers.target.pieces(ids)), tuple(log_probs), ids.count(UNK))
+
+
+@dataclass
+class Totals:
+    """Sums over lines, and the perplexities they give: per token, and per word and byte of the text as written.
+
+    A word is what stands between white space; bytes are those of UTF-8. Where a model tells the end of a line,
+    the end is one token, one word and one byte (the line feed). So words and bytes do not depend on the
+    tokenizer, and models with different ones can be compared.
+    """
+
+    lines: int = 0
+    tokens: int = 0
+    words: int = 0
+    bytes: int = 0
+    unknown: int = 0
+    log_prob: float = 0.0
+
+    def add(self, text: str, score: Score) -> None:
+        """Counts one more line."""
+        self.lines += 1
+        self.tokens += len(score.log_probs)
+        self.words += len(text.split()) + score.ends
+        self.bytes += len(text.encode()) + score.ends
+        self.unknown += score.unknown
+        self.log_prob += score.log_prob
+
+    def perplexity(self, count: int) -> float:
+        """exp(-log P / count), e.g. of `tokens`."""
+        mean = -self.log_prob / max(1, count)
+        return math.exp(mean) if mean < 700 else math.inf
+
+    @property
+    def bits_per_byte(self) -> float:
+        return -self.log_prob / math.log(2) / max(1, self.bytes)

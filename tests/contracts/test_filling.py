@@ -1,0 +1,155 @@
+"""What every architecture that fills gaps promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch.nn.functional import pad
+from torch.testing import assert_close
+
+from seqloom.training.checkpoint import load_weights, weights_of
+from seqloom.training.config import TrainConfig
+from seqloom.training.loop import batch_loss
+from seqloom.training.optimizer import Updater
+from seqloom.types import PAD, Batch
+
+EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
+
+# Which token is hidden can be told only from both sides and from the order: texts share beginnings and ends.
+TEXTS = [[4, 5, 6, 7], [4, 8, 6, 7], [7, 6, 5, 4], [7, 6, 8, 4], [9, 10, 11], [9, 12], [13, 13, 14, 13], [15]]
+PLACES = [(0, 3), (3,), (3,), (0,), (1,), (1,), (2,), (0,)]
+
+
+@pytest.fixture
+def model(fill_case: Any) -> Any:
+    return fill_case.build()
+
+
+@pytest.fixture
+def batch(fill_case: Any) -> Batch:
+    made: Batch = fill_case.batch()
+    return made
+
+
+def test_the_logits_have_one_row_per_position_of_the_text(fill_case: Any, model: Any, batch: Batch) -> None:
+    logits = model(batch)
+    assert logits.shape == (*batch.source.shape, fill_case.vocabularies.source)
+    assert logits.isfinite().all()
+
+
+def test_forward_is_the_output_layer_over_the_hidden_vectors(model: Any, batch: Batch) -> None:
+    assert_close(model(batch), model.output(model.hidden(batch)), **EXACT)
+
+
+def test_padding_changes_nothing(model: Any, batch: Batch) -> None:
+    wider = replace(batch, source=pad(batch.source, (0, 3), value=PAD))
+    real = batch.source_mask
+    assert_close(model(wider)[:, : real.shape[1]][real], model(batch)[real], **EXACT)
+
+
+def test_what_stands_on_padding_changes_nothing(model: Any, batch: Batch) -> None:
+    other = replace(batch, source=batch.source.masked_fill(~batch.source_mask, 5))
+    real = batch.source_mask
+    assert_close(model(other)[real], model(batch)[real], **EXACT)
+
+
+def test_a_batch_gives_what_its_rows_give_alone(model: Any, batch: Batch) -> None:
+    logits = model(batch)
+    for row, length in enumerate(batch.source_lengths.tolist()):
+        one = slice(row, row + 1)
+        alone = Batch(batch.source[one, :length], batch.source_lengths[one], batch.index[one])
+        assert_close(model(alone)[0], logits[row, :length], **EXACT)
+
+
+def test_every_position_depends_on_every_real_one_before_and_behind_it(
+    fill_case: Any, model: Any, batch: Batch
+) -> None:
+    logits, real = model(batch), batch.source_mask
+    for position in range(batch.source.shape[1]):
+        source = batch.source.clone()
+        source[:, position] = (source[:, position] + 5) % fill_case.vocabularies.source
+        changed = (model(replace(batch, source=source)) - logits).abs().amax(dim=-1) > 1e-9  # (B, S)
+        assert torch.equal(changed[real], real[:, position : position + 1].expand_as(real)[real])
+
+
+def test_evaluation_is_deterministic_and_training_is_not(fill_case: Any, batch: Batch) -> None:
+    model = fill_case.build(dropout=0.3)
+    quiet = model(batch)
+    assert torch.equal(model(batch), quiet)
+    model.train()
+    first = model(batch)
+    assert not torch.allclose(first, quiet)
+    assert not torch.allclose(model(batch), first)
+
+
+def test_training_without_dropout_is_evaluation(fill_case: Any, batch: Batch) -> None:
+    model = fill_case.build(dropout=0.0)
+    quiet = model(batch)
+    assert_close(model.train()(batch), quiet, **EXACT)
+
+
+def test_only_what_is_hidden_costs_something(model: Any, batch: Batch) -> None:
+    assert batch.target_out is not None
+    log_probs, hidden = model(batch).log_softmax(-1), batch.target_out != PAD
+    expected = -log_probs[hidden].gather(1, batch.target_out[hidden].unsqueeze(1)).sum()
+    assert_close(batch_loss(model, batch, 0.0, "float32").nll, expected, **EXACT)
+
+
+def test_the_gradient_reaches_every_parameter(fill_case: Any, batch: Batch) -> None:
+    model = fill_case.build(dropout=0.0).train()
+    batch_loss(model, batch, 0.1, "float32").total.backward()  # type: ignore[no-untyped-call]
+    unreached = [
+        name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()
+    ]
+    assert unreached == []
+
+
+def test_padding_gets_no_gradient(fill_case: Any, batch: Batch) -> None:
+    model = fill_case.build(dropout=0.0, tie="none").train()
+    batch_loss(model, batch, 0.1, "float32").total.backward()  # type: ignore[no-untyped-call]
+    assert not model.source_embedding.weight.grad[PAD].any()
+
+
+def test_save_and_load_give_the_same_answers(fill_case: Any, batch: Batch, tmp_path: Path) -> None:
+    saved, loaded = fill_case.build(seed=1), fill_case.build(seed=2)
+    assert not torch.allclose(saved(batch), loaded(batch))
+    save_file(weights_of(saved), tmp_path / "model.safetensors")
+    load_weights(loaded, tmp_path / "model.safetensors")
+    assert torch.equal(saved(batch), loaded(batch))
+
+
+def test_the_seed_alone_decides_the_first_weights(fill_case: Any, batch: Batch) -> None:
+    assert torch.equal(fill_case.build(seed=5)(batch), fill_case.build(seed=5)(batch))
+
+
+def test_it_overfits_eight_texts_and_fills_them_right(fill_case: Any, hidden_in: Callable[..., Batch]) -> None:
+    model = fill_case.build(dropout=0.0).float().train()
+    config = TrainConfig(learning_rate=3e-3)
+    updater = Updater(model, config)
+    batch = hidden_in(TEXTS, PLACES)
+    assert batch.target_out is not None
+    mean = torch.inf
+    for step in range(1, 301):
+        loss = batch_loss(model, batch, 0.0, "float32")
+        loss.total.backward()  # type: ignore[no-untyped-call]
+        mean = loss.nll.item() / batch.target_tokens
+        if mean < 0.01:
+            break
+        updater.update(batch.target_tokens, config.learning_rate * min(1.0, step / 20))
+    assert mean < 0.01
+    hidden = batch.target_out != PAD
+    filled = batch.source.where(~hidden, model.eval()(batch).argmax(-1))
+    rows = [row[:length].tolist() for row, length in zip(filled, map(len, TEXTS), strict=True)]
+    assert rows == TEXTS
+
+
+@pytest.mark.parametrize("field", ["widht", "learning_rate"])
+def test_the_settings_reject_unknown_fields(fill_case: Any, field: str) -> None:
+    with pytest.raises(ValueError, match=field):
+        fill_case.build(**{field: 3})

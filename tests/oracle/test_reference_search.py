@@ -1,0 +1,174 @@
+"""The fast beam search against the slow one that defines it, and both against exact search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from seqloom.data.batching import collate_ids
+from seqloom.decode.reference import exhaustive_search, reference_beam_search
+from seqloom.decode.search import Found, beam_search
+from seqloom.errors import SeqloomError
+from seqloom.registry import architectures
+from seqloom.types import EOS, Batch, Step, Tree, Vocabularies
+
+V = 7
+NAMES = [name for name, entry in architectures().items() if entry.task != "fill"]
+DEPTH = {"transformer-deep": {"layers": 3, "decoder_layers": 3}}  # its own takes too long here
+
+
+@cache
+def _model(name: str, seed: int, ends: float) -> Any:
+    """A random model that is far from flat, and more or less willing to end."""
+    entry = architectures()[name]
+    torch.manual_seed(seed)
+    values = {**entry.overrides, "name": name, "size": "tiny", **DEPTH.get(name, {})}
+    model = entry.build(entry.settings.model_validate(values), Vocabularies(V, V, True)).double().eval()
+    with torch.no_grad():
+        model.output.weight.mul_(3)
+        model.output.bias.normal_(std=0.5)
+        model.output.bias[EOS] += ends
+    return model
+
+
+def _batch(sources: Sequence[Sequence[int]]) -> Batch:
+    """The batch of these sources, each with the tree of a chain, for models that read trees."""
+    return collate_ids(sources, None, range(len(sources)), [range(len(source)) for source in sources])
+
+
+def _same(fast: Sequence[Found], slow: Sequence[Found]) -> None:
+    assert [(one.tokens, one.finished) for one in fast] == [(one.tokens, one.finished) for one in slow]
+    for one, other in zip(fast, slow, strict=True):
+        assert one.score == pytest.approx(other.score, abs=1e-10)
+        assert one.log_probs == pytest.approx(other.log_probs, abs=1e-10)
+
+
+SOURCE = st.lists(st.integers(EOS + 1, V - 1), min_size=1, max_size=5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(
+    sentences=st.lists(st.tuples(SOURCE, st.integers(1, 6)), min_size=1, max_size=3),
+    beam=st.integers(1, 5),
+    penalty=st.sampled_from([0.0, 0.6, 1.0, 1.7]),
+    seed=st.integers(0, 1),
+    ends=st.sampled_from([-1.0, 1.0]),
+)
+@settings(max_examples=8)
+def test_the_fast_beam_search_returns_what_the_slow_one_returns(
+    name: str, sentences: list[tuple[list[int], int]], beam: int, penalty: float, seed: int, ends: float
+) -> None:
+    model = _model(name, seed, ends)
+    sources, longest = zip(*sentences, strict=True)
+    found = beam_search(model, _batch(sources), beam=beam, max_lengths=longest, length_penalty=penalty)
+    for source, limit, fast in zip(sources, longest, found, strict=True):
+        slow = reference_beam_search(
+            model, _batch([source]), beam=beam, max_length=limit, length_penalty=penalty
+        )
+        _same(fast, slow)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_beam_as_wide_as_the_space_finds_what_exact_search_finds(name: str, penalty: float) -> None:
+    model, source, longest = _model(name, 0, -1.0), [4, 3, 5], 3
+    everything = (V - EOS - 1) ** longest
+    best = exhaustive_search(model, _batch([source]), max_length=longest, length_penalty=penalty)
+    (found,) = beam_search(
+        model, _batch([source]), beam=2 * everything, max_lengths=[longest], length_penalty=penalty
+    )
+    _same(found[:1], [best])
+
+
+class Sparse:
+    """A StepModel of random rows for each (source, step, last token), in which many tokens cannot follow."""
+
+    def __init__(self, seed: int, *, vocabulary: int = 6, longest: int = 5, density: float = 0.5) -> None:
+        random = torch.Generator().manual_seed(seed)
+        shape = (8, longest, vocabulary, vocabulary)
+        logits = 2 * torch.randn(shape, generator=random, dtype=torch.float64)
+        possible = torch.rand(shape, generator=random) < density
+        possible[..., -1] = True  # something always can
+        self.log_probs = logits.masked_fill(~possible, -torch.inf).log_softmax(-1)
+        self.steps = 0
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        return batch.source[:, 0], torch.zeros(len(batch.source), dtype=torch.long)
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        self.steps += 1
+        sentence = memory.repeat_interleave(len(last) // len(memory))
+        return Step(self.log_probs[sentence, state, last], state + 1, None)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    sentences=st.lists(st.tuples(st.integers(3, 7), st.integers(1, 5)), min_size=1, max_size=5),
+    beam=st.integers(1, 7),
+    penalty=st.sampled_from([0.0, 0.4, 1.0, 2.0]),
+    density=st.sampled_from([0.2, 0.5, 1.0]),
+)
+@settings(max_examples=150)
+def test_they_agree_where_many_tokens_are_impossible(
+    seed: int, sentences: list[tuple[int, int]], beam: int, penalty: float, density: float
+) -> None:
+    model = Sparse(seed, density=density)
+    longest = [limit for _, limit in sentences]
+    batch = _batch([[source] for source, _ in sentences])
+    found = beam_search(model, batch, beam=beam, max_lengths=longest, length_penalty=penalty)
+    for (source, limit), fast in zip(sentences, found, strict=True):
+        slow = reference_beam_search(
+            model, _batch([[source]]), beam=beam, max_length=limit, length_penalty=penalty
+        )
+        _same(fast, slow)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    longest=st.integers(1, 5),
+    penalty=st.sampled_from([0.0, 0.4, 1.0, 2.0]),
+    density=st.sampled_from([0.2, 0.6, 1.0]),
+)
+@settings(max_examples=100)
+def test_exact_search_finds_the_best_of_all_that_are_enumerated(
+    seed: int, longest: int, penalty: float, density: float
+) -> None:
+    model = Sparse(seed, density=density)
+    everything = [(*body, EOS) for n in range(longest) for body in product(range(EOS + 1, 6), repeat=n)] + list(
+        product(range(EOS + 1, 6), repeat=longest)
+    )
+    ranked = []
+    for tokens in everything:
+        total = sum(
+            model.log_probs[3, t, last, token].item()
+            for t, (last, token) in enumerate(zip((1, *tokens), tokens, strict=False))
+        )
+        ranked.append((tokens[-1] == EOS and total > -math.inf, total / len(tokens) ** penalty, tokens))
+    finished, score, tokens = max(ranked)
+    best = exhaustive_search(model, _batch([[3]]), max_length=longest, length_penalty=penalty)
+    assert best.score == pytest.approx(score, abs=1e-12)
+    assert (best.finished, best.tokens) == (finished, [token for token in tokens if token != EOS])
+    beam = reference_beam_search(model, _batch([[3]]), beam=2, max_length=longest, length_penalty=penalty)[0]
+    assert (best.finished, best.score) >= (beam.finished, beam.score - 1e-12)
+
+
+def test_the_bound_spares_most_of_the_space() -> None:
+    model = Sparse(1, vocabulary=20, longest=5, density=1.0)
+    exhaustive_search(model, _batch([[3]]), max_length=5, length_penalty=0.0)
+    assert model.steps < sum(17**n for n in range(5)) / 20
+
+
+def test_exact_search_gives_up_at_its_limit() -> None:
+    model = Sparse(1, density=1.0)
+    with pytest.raises(SeqloomError, match="gave up: 4 hypotheses did not prove which one is best"):
+        exhaustive_search(model, _batch([[3]]), max_length=5, limit=4)
+    assert model.steps == 4

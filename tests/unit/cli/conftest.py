@@ -1,0 +1,75 @@
+"""Runs of every use, trained for two steps, and a way to call a command as a person does."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from seqloom.cli.main import main
+from seqloom.config import compose
+from seqloom.pipeline import continue_run, create
+
+SETTINGS: dict[str, Any] = {
+    "model.size": "tiny",
+    "model.width": 16,
+    "model.heads": 2,
+    "model.ffn": 16,
+    "model.layers": 1,
+    "text.vocab_size": 60,
+    "text.byte_fallback": False,  # two steps teach nobody to leave out control characters
+    "data.valid_share": 0.2,
+    "train.max_steps": 2,
+    "train.threads": 1,
+}
+WORDS = ("a man", "a dog", "two women", "the girl", "some men")
+ACTS = ("is running.", "plays the guitar.", "sits on a red bench.", "are here!")
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
+    """A folder with the runs lm, mlm and restore (of text.txt; spans are hidden), and pairs (of pairs.tsv)."""
+    folder = tmp_path_factory.mktemp("uses")
+    lines = [f"{who} {act}" for who in WORDS for act in ACTS]
+    (folder / "text.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "pairs.tsv").write_text("".join(f"{line}\t{line.upper()}\n" for line in lines), encoding="utf-8")
+    for name, model, data, more in (
+        ("lm", "lm", "text.txt", {}),
+        ("mlm", "mlm", "text.txt", {}),
+        ("restore", "transformer", "text.txt", {"data.noise.kind": "infill"}),
+        ("pairs", "prefix-lm", "pairs.tsv", {}),
+    ):
+        values = {**SETTINGS, "model.name": model, "data.train": str(folder / data), **more}
+        continue_run(create(compose(values=values), folder / name, quiet=True), quiet=True)
+    return folder
+
+
+class Result(NamedTuple):
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command in this process; an exception that escapes fails the test."""
+
+    def run(*arguments: object, given: str = "") -> Result:
+        monkeypatch.setattr(sys, "argv", ["seqloom", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return Result(int(ended.value.code or 0), printed.out, printed.err)
+
+    return run

@@ -1,0 +1,37 @@
+"""`seqloom train`: what it says in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    "model, data, shows, measures",
+    [
+        ("lm", "text.txt", 'generate {} "A man"', "score {} test.txt"),
+        ("mlm", "text.txt", 'fill {} "A man is [MASK] a guitar."', "score {} test.txt"),
+        ("lm", "pairs.tsv", "translate {} FILE", "evaluate {} test.tsv"),
+    ],
+)
+def test_the_next_command_fits_the_model(
+    runs: Path, command: Command, tmp_path: Path, model: str, data: str, shows: str, measures: str
+) -> None:
+    options = {
+        "model.width": 16,
+        "model.heads": 2,
+        "model.layers": 1,
+        "text.vocab_size": 60,
+        "train.max_steps": 1,
+    }
+    flags = [part for key, value in options.items() for part in ("--set", f"{key}={value}")]
+    out = tmp_path / "run"
+    done = command("train", runs / data, "--model", model, "--size", "tiny", "--out", out, *flags)
+    assert done.code == 0, done.err
+    commands = [f"  seqloom {line.format(out)}" for line in (shows, measures)]
+    assert done.out.splitlines() == [f"trained: {out}", *commands]

@@ -1,0 +1,46 @@
+"""Scores by their formulas, and a bound that no continuation surpasses."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqloom.decode.ranking import Ranking, uncovered
+
+
+def test_the_formulas() -> None:
+    assert Ranking("none").score(-6.0, 4) == -6.0
+    assert Ranking("length", alpha=1.0).score(-6.0, 4) == -1.5
+    assert Ranking("length", alpha=0.5).score(-6.0, 4) == -3.0
+    assert Ranking("gnmt", alpha=0.6).score(-6.0, 4) == pytest.approx(-6.0 / (9 / 6) ** 0.6)
+    assert Ranking("none", reward=0.5).score(-6.0, 4) == -4.0
+    assert Ranking("none", coverage=2.0).score(-6.0, 4, uncovered=-0.25) == -6.5
+
+
+def test_what_was_not_looked_at_costs() -> None:
+    attention = torch.tensor([[0.5, 0.5, 0.0, 0.9], [0.7, 0.1, 0.2, 0.9]])
+    assert uncovered(attention, 3) == pytest.approx(math.log(0.6) + math.log(0.2))
+    assert uncovered(torch.ones(2, 3), 3) == 0.0
+    assert uncovered(torch.zeros(1, 1), 1) > -math.inf
+
+
+@given(
+    norm=st.sampled_from(["none", "length", "gnmt"]),
+    alpha=st.floats(0, 2),
+    reward=st.floats(0, 3),
+    coverage=st.floats(0, 1),
+    log_prob=st.floats(-30, 0),
+    steps=st.lists(st.floats(-5, 0), min_size=1, max_size=6),
+    cost=st.floats(-9, 0),
+)
+def test_no_continuation_surpasses_the_bound(
+    norm: str, alpha: float, reward: float, coverage: float, log_prob: float, steps: list[float], cost: float
+) -> None:
+    ranking = Ranking(norm, alpha, reward, coverage)  # type: ignore[arg-type]
+    bound = ranking.bound(log_prob, 3, 9)
+    for more in range(1, len(steps) + 1):
+        assert ranking.score(log_prob + sum(steps[:more]), 3 + more, cost) <= bound + 1e-9

@@ -1,0 +1,66 @@
+"""The noisy channel over n-best lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from seqloom.decode.rerank import Channel, Weights, channels, fit_weights, rerank
+from seqloom.decode.scoring import Score
+from seqloom.types import Hypothesis
+
+
+class Table:
+    """Scores from a table, to see who was asked about what."""
+
+    def __init__(self, known: dict[tuple[str, str], float]) -> None:
+        self.known = known
+
+    def score(self, pairs: Sequence[tuple[str, str]], *, on_progress: object = None) -> list[Score]:
+        return [Score(tokens=("t",), log_probs=(self.known[pair],)) for pair in pairs]
+
+
+def hypothesis(text: str, log_prob: float) -> Hypothesis:
+    return Hypothesis(text=text, score=log_prob, log_prob=log_prob, tokens=tuple(text.split()))
+
+
+CANDIDATES = [[hypothesis("a", -1.0), hypothesis("b c", -2.0)], [hypothesis("d", -3.0)]]
+REVERSE = Table({("a", "x"): -9.0, ("b c", "x"): -1.0, ("d", "y"): -4.0})
+LANGUAGE = Table({("", "a"): -5.0, ("", "b c"): -7.0, ("", "d"): -6.0})
+
+
+def test_each_model_is_asked_in_its_own_direction() -> None:
+    found = channels(["x", "y"], CANDIDATES, reverse=REVERSE, language=LANGUAGE)
+    told = [[(one.hypothesis.text, one.direct, one.reverse, one.language) for one in many] for many in found]
+    assert told == [[("a", -1.0, -9.0, -5.0), ("b c", -2.0, -1.0, -7.0)], [("d", -3.0, -4.0, -6.0)]]
+
+
+def test_the_score_is_the_weighted_sum() -> None:
+    found = channels(["x", "y"], CANDIDATES, reverse=REVERSE, language=LANGUAGE)[0]
+    weights = Weights(reverse=0.5, language=0.25, length=2.0)
+    assert found[1].score(weights) == pytest.approx(-2.0 + 0.5 * -1.0 + 0.25 * -7.0 + 2.0 * 2)
+    assert [one.hypothesis.text for one in rerank(found, Weights())] == ["a", "b c"]
+    assert [one.hypothesis.text for one in rerank(found, Weights(reverse=0.5))] == ["b c", "a"]
+
+
+def test_without_other_models_nothing_changes() -> None:
+    found = channels(["x", "y"], CANDIDATES)
+    assert [[one.hypothesis for one in rerank(many, Weights(1.0, 1.0))] for many in found] == CANDIDATES
+
+
+def test_the_weights_that_make_validation_best_are_found() -> None:
+    found = channels(["x", "y"], CANDIDATES, reverse=REVERSE, language=LANGUAGE)
+    weights, value = fit_weights(found, lambda answers: float(answers[0] == "b c"))
+    assert value == 1.0
+    assert rerank(found[0], weights)[0].hypothesis.text == "b c"
+
+
+def test_a_model_that_does_not_help_is_left_out() -> None:
+    found = channels(["x", "y"], CANDIDATES, reverse=REVERSE, language=LANGUAGE)
+    assert fit_weights(found, lambda answers: float(answers[0] == "a")) == (Weights(), 1.0)
+
+
+def test_equal_scores_keep_the_order_of_the_search() -> None:
+    same = [Channel(hypothesis(text, -1.0), -1.0, 0.0, 0.0) for text in ("a", "b", "c")]
+    assert [one.hypothesis.text for one in rerank(same, Weights(1.0, 1.0))] == ["a", "b", "c"]
