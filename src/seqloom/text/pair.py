@@ -12,7 +12,8 @@ from pathlib import Path
 
 from seqloom.errors import SeqloomError
 from seqloom.text.config import RESERVED, Kind, TextConfig
-from seqloom.text.tokenizer import Tokenizer
+from seqloom.text.marian import MarianTokenizer
+from seqloom.text.tokenizer import Tokenizer, saved_kind
 
 Pairs = Callable[[], Iterable[tuple[str, str]]]
 
@@ -22,7 +23,7 @@ _MOST_TAGS = 256  # the most frequent ones; data where every line begins with a 
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """The tokenizer of the source and that of the target; the same object when they are joint."""
+    """The tokenizer of the source and that of the target; the same object when they are one."""
 
     source: Tokenizer
     target: Tokenizer
@@ -30,7 +31,7 @@ class TokenizerPair:
     @property
     def joint(self) -> bool:
         """Whether both sides share their ids."""
-        return self.source is self.target
+        return self.source.vocabulary == self.target.vocabulary
 
     @property
     def fingerprint(self) -> str:
@@ -64,7 +65,7 @@ class TokenizerPair:
 
     def save(self, folder: Path) -> None:
         """Writes joint.* or source.* and target.*."""
-        if self.joint:
+        if self.source is self.target:
             self.source.save(folder, "joint")
         else:
             self.source.save(folder, "source")
@@ -79,9 +80,15 @@ class TokenizerPair:
                 "the run directory is incomplete; copy it again or train anew",
             )
         if (folder / "joint.json").exists():
-            tokenizer = Tokenizer.load(folder, "joint")
+            tokenizer = _load(folder, "joint")
             return cls(tokenizer, tokenizer)
-        return cls(Tokenizer.load(folder, "source"), Tokenizer.load(folder, "target"))
+        return cls(_load(folder, "source"), _load(folder, "target"))
+
+
+def _load(folder: Path, side: str) -> Tokenizer:
+    """The tokenizer of a side, of the kind that was saved."""
+    kind = MarianTokenizer if saved_kind(folder, side) == "marian" else Tokenizer
+    return kind.load(folder, side)
 
 
 def _train(config: TextConfig, kind: Kind, lines: Iterable[str], tags: Sequence[str]) -> Tokenizer:

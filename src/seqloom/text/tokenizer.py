@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal, Self
 
 from seqloom.errors import SeqloomError
 from seqloom.settings import Settings
@@ -26,12 +26,14 @@ _UNKNOWN = "⁇"
 class TokenizerSettings(Settings):
     """All that a tokenizer is besides its SentencePiece model."""
 
-    kind: Kind
+    kind: Kind | Literal["marian"]
     normalizer: Normalizer
 
 
 class Tokenizer:
     """Ids of a text, and the text of ids: decode(encode(text)) == normalize(text) with byte fallback."""
+
+    SETTINGS: ClassVar[type[TokenizerSettings]] = TokenizerSettings
 
     def __init__(self, model: bytes, settings: TokenizerSettings, notes: Iterable[str] = ()) -> None:
         import sentencepiece
@@ -76,6 +78,16 @@ class Tokenizer:
         return int(self._processor.get_piece_size())
 
     @property
+    def model(self) -> bytes:
+        """The SentencePiece model, as its library writes it."""
+        return self._model
+
+    @property
+    def vocabulary(self) -> object:
+        """What the ids stand for: two tokenizers where it is equal share their ids."""
+        return self
+
+    @property
     def fingerprint(self) -> str:
         """A hash of all that the ids depend on."""
         return hashlib.sha256(self._model + self.settings.model_dump_json().encode()).hexdigest()
@@ -98,6 +110,10 @@ class Tokenizer:
         """The text of ids; PAD, BOS and EOS have none."""
         text = b"".join([self._bytes[id] for id in ids]).decode("utf-8", errors="replace")
         return text.removeprefix(self._prefix).translate(_SWAP)
+
+    def bytes_of(self, ids: Iterable[int]) -> list[bytes]:
+        """The UTF-8 of each id; together they are the text, with '▁' before every word."""
+        return [self._bytes[id] for id in ids]
 
     def symbol(self, tag: str) -> int:
         """The id of a symbol that is kept whole, such as [MASK]."""
@@ -122,15 +138,14 @@ class Tokenizer:
         (folder / f"{side}.json").write_text(text, encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path, side: str) -> Tokenizer:
+    def load(cls, folder: Path, side: str) -> Self:
         """The tokenizer that `save` wrote."""
         path = folder / f"{side}.json"
-        model = _read(folder / f"{side}.model")
+        model, record = _read(folder / f"{side}.model"), _read_record(path)
         try:
-            record: dict[str, Any] = json.loads(_read(path))
             expected = record.pop("model_sha256")
-            settings = TokenizerSettings.model_validate(record)
-        except (ValueError, KeyError, TypeError) as error:
+            settings = cls.SETTINGS.model_validate(record)
+        except (ValueError, KeyError) as error:
             raise _damaged(path) from error
         if hashlib.sha256(model).hexdigest() != expected:
             raise _damaged(folder / f"{side}.model")
@@ -148,7 +163,12 @@ class Tokenizer:
         return bytes([int(piece[1:-1], 16)]) if self._processor.is_byte(id) else piece.encode()
 
 
-def _prefix(kind: Kind) -> str:
+def saved_kind(folder: Path, side: str) -> object:
+    """The kind of the tokenizer that was saved for that side."""
+    return _read_record(folder / f"{side}.json").get("kind")
+
+
+def _prefix(kind: str) -> str:
     """What a line begins with: the first word looks like any other; characters need no such thing."""
     return "" if kind == "char" else SPACE
 
@@ -157,6 +177,16 @@ def _mark_spaces(text: str, prefix: str) -> str:
     if not text:
         return ""
     return prefix + (text.translate(_SWAP) if _RARE.search(text) else text.replace(" ", SPACE))
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(_read(path))
+    except ValueError as error:
+        raise _damaged(path) from error
+    if not isinstance(record, dict):
+        raise _damaged(path)
+    return record
 
 
 def _read(path: Path) -> bytes:

@@ -1,0 +1,74 @@
+"""`seqloom export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+_FORMATS = ("ctranslate2", "hf-marian")
+
+
+def export(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist.")],
+    to: Annotated[str, typer.Option(help="The format: ctranslate2 or hf-marian.")] = "ctranslate2",
+    quantization: Annotated[
+        str, typer.Option(help="ctranslate2: float32, int8, int16, float16, bfloat16 …")
+    ] = "float32",
+    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
+    verify: Annotated[
+        str | None, typer.Option(help="Sentences to compare answers on; else those of the run's data.")
+    ] = None,
+) -> None:
+    """Write a run's model for another program, and check that it says there what it says here."""
+    from seqloom.errors import unknown
+
+    if to not in _FORMATS:
+        raise unknown("format", to, _FORMATS)
+    lines = (_to_marian if to == "hf-marian" else _to_ctranslate2)(run, out, quantization, checkpoint, verify)
+    print("\n".join(lines))
+
+
+def _to_ctranslate2(
+    run: Path, out: Path, quantization: str, checkpoint: str | None, verify: str | None
+) -> list[str]:
+    from seqloom.exchange.ctranslate2_export import export_ctranslate2
+
+    report = export_ctranslate2(run, out, quantization=quantization, checkpoint=checkpoint, verify=verify)
+    size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
+    verified = report["verified"]
+    return [
+        f"exported: {out} ({quantization}, {size / 1e6:.1f} MB), compared with the run on {verified['on']}",
+        *(_agreement(name, found) for name, found in verified["answers"].items()),
+        f"  given targets: scores of tokens within {verified['token_score_difference']:.1e}",
+        f"  seqloom translate {out} FILE",
+    ]
+
+
+def _agreement(name: str, found: dict[str, Any]) -> str:
+    count = f"{found['equal']} of {found['sentences']} answers equal"
+    return f"  {name}: {count}, scores within {found['score_difference']:.1e}"
+
+
+def _to_marian(
+    run: Path, out: Path, quantization: str, checkpoint: str | None, verify: str | None
+) -> list[str]:
+    from seqloom.errors import SeqloomError
+    from seqloom.exchange.agreement import sentences
+    from seqloom.exchange.marian_export import export_marian
+    from seqloom.run import Run
+
+    if quantization != "float32":
+        raise SeqloomError(
+            f"Marian models in this format are float32, not {quantization}.", "leave out --quantization"
+        )
+    opened = Run.open(run)
+    lines, origin = sentences(opened.config(), opened.tokenizers().source, verify)
+    exported = export_marian(run, out, lines, checkpoint=checkpoint)
+    return [
+        f"exported: {out}, compared with the run on {origin}",
+        f"  {exported.sentences} sentences, logits within {exported.difference:.1e}",
+        *(f"  {note}" for note in exported.notes),
+    ]

@@ -1,0 +1,275 @@
+"""Raw text in, raw text out by CTranslate2, with the answers of our own search wherever that is possible.
+
+What is the same: greedy search; of a beam the prefixes that are kept, the scores log P / length^α with the end
+counted in the length, and hypotheses cut at the maximum length of their own line, behind all completed ones.
+
+What differs: CTranslate2 is done with a sentence when `beam` hypotheses are completed. Ours goes on while one
+that is still open scores better than the best of them. Without a length penalty both give the same best answer:
+a longer hypothesis is never more probable, and then CTranslate2 waits until the most probable one of all ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.scoring import Pair, Progress, Score
+from seqloom.decode.translator import ModelTranslator, batches_by_length
+from seqloom.errors import SeqloomError
+from seqloom.exchange.ctranslate2 import library, token_names
+from seqloom.machine import processors
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import BOS, EOS, PAD, UNK, Heads, Hypothesis
+
+
+class _Way(NamedTuple):
+    """How lines are decoded that did not come out as our search would have them."""
+
+    forbid: bool = False  # PAD and BOS, which no trained model proposes, came up
+    limit: int | None = None  # their own maximum length, where the longest of their batch was too much
+
+
+class _Found(NamedTuple):
+    tokens: list[int]  # without the end of sentence
+    score: float
+    finished: bool
+
+    @property
+    def length(self) -> int:
+        """Steps that it took, the end included."""
+        return len(self.tokens) + self.finished
+
+
+def is_exact(search: SearchConfig) -> bool:
+    """Whether CTranslate2's answers to such a search are those of our own."""
+    return search.beam == 1 or (search.length_penalty == 0 and search.nbest == 1)
+
+
+class CTranslate2Translator:
+    """Translates as ModelTranslator does, by the CTranslate2 model in a folder.
+
+    Batches are shared out among as many workers of one thread as there are processors: threads that work on one
+    batch wait for each other at every layer, workers never do. `positions` is how long a sequence may be; lines
+    that are longer, and beams wider than the vocabulary allows, are left to the translator that `otherwise`
+    makes. Without `scores` the probabilities of the tokens are not asked for, which saves a pass.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        tokenizers: TokenizerPair,
+        search: SearchConfig,
+        *,
+        positions: int | None,
+        threads: int | None = None,
+        device: str = "cpu",
+        scores: bool = True,
+        otherwise: Callable[[], ModelTranslator] | None = None,
+    ) -> None:
+        self.folder, self.tokenizers, self.search = folder, tokenizers, search
+        self.device, self.scores = device, scores
+        self._room = math.inf if positions is None else positions
+        self.threads = threads or processors()
+        self._otherwise = otherwise
+        self._source, self._target = token_names(tokenizers.source), token_names(tokenizers.target)
+        self._ids = {name: id for id, name in enumerate(self._target)}
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        *,
+        beam: int | None = None,
+        nbest: int | None = None,
+        alignment: bool = False,
+        heads: Sequence[Heads | None] | None = None,  # no model here reads trees
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The n best hypotheses of every line, in the order of the lines; an empty line stays empty."""
+        if alignment:
+            raise SeqloomError(
+                "CTranslate2 does not give the attention of all layers.", "use --engine torch for --alignment"
+            )
+        given = {name: value for name, value in (("beam", beam), ("nbest", nbest)) if value is not None}
+        search = SearchConfig.checked({**self.search.model_dump(), **given}, "search")
+        sources = [self.tokenizers.source.encode(line) for line in lines]
+        advance = on_progress or (lambda lines: None)
+        advance(sum(not ids for ids in sources))
+        found, left = self._decode(sources, search, advance)
+        answers = [[Hypothesis(text="", score=0.0)] for _ in lines]
+        for i, hypotheses in self._hypotheses(sources, found, search):
+            answers[i] = hypotheses
+        if left:
+            better = self._leave([lines[i] for i in left], max(len(sources[i]) for i in left), search)
+            for i, hypotheses in zip(left, better, strict=True):
+                answers[i] = hypotheses
+            advance(len(left))
+        return answers
+
+    def score(self, pairs: Sequence[Pair], *, on_progress: Progress | None = None) -> list[Score]:
+        """log p of every token of the targets and of their ends."""
+        sources = [self.tokenizers.source.encode(source) for source, _ in pairs]
+        targets = [self.tokenizers.target.encode(target) for _, target in pairs]
+        values = self._log_probs(sources, targets)
+        if on_progress:
+            on_progress(len(pairs))
+        return [
+            Score(tuple(self.tokenizers.target.pieces(ids)), tuple(row), ids.count(UNK))
+            for ids, row in zip(targets, values, strict=True)
+        ]
+
+    def _decode(
+        self, sources: list[list[int]], search: SearchConfig, advance: Callable[[int], None]
+    ) -> tuple[dict[int, list[_Found]], list[int]]:
+        """The hypotheses of every line that is not empty, best first, and the lines that do not fit."""
+        limits = [search.max_length(len(ids) + 1) for ids in sources]
+        # With fewer tokens than candidates per step there would be no choice but PAD and BOS.
+        narrow = 2 * search.beam > len(self._target) - 2
+        left = [i for i, ids in enumerate(sources) if ids and (narrow or len(ids) + 1 > self._room)]
+        found: dict[int, list[_Found]] = {}
+        todo = {_Way(): sorted({i for i, ids in enumerate(sources) if ids} - set(left))}
+        while todo:
+            way, waiting = todo.popitem()
+            for i, hypotheses in self._run(sources, waiting, limits, way, search):
+                if limits[i] >= self._room and not all(one.finished for one in hypotheses):
+                    left.append(i)
+                elif (other := _other_way(way, hypotheses, limits[i], search.beam)) is not None:
+                    todo.setdefault(other, []).append(i)
+                else:
+                    found[i] = hypotheses[: search.nbest]
+                    advance(1)
+        return found, left
+
+    def _run(
+        self, sources: list[list[int]], lines: list[int], limits: list[int], way: _Way, search: SearchConfig
+    ) -> Iterator[tuple[int, list[_Found]]]:
+        """Decodes the lines; every batch is a job for one worker."""
+        jobs = []
+        for group in self._groups([len(sources[i]) for i in lines], search):
+            batch = [lines[place] for place in group]
+            longest = max(limits[i] for i in batch) if way.limit is None else way.limit
+            jobs.append((batch, self._submit([sources[i] for i in batch], longest, way, search)))
+        for batch, results in jobs:
+            for i, result in zip(batch, results, strict=True):
+                yield i, self._read(result.result())
+
+    def _submit(self, sources: list[list[int]], longest: int, way: _Way, search: SearchConfig) -> Any:
+        # At the maximum length all open hypotheses join up to beam - 1 completed ones: double patience does
+        # not make a search that came so far longer, and lets it return every one of them.
+        double = 2 if way.limit is not None and search.beam > 1 else 1
+        return self._workers.translate_batch(
+            [[self._source[id] for id in ids] for ids in sources],
+            asynchronous=True,
+            beam_size=search.beam,
+            num_hypotheses=double * search.beam,
+            patience=double,
+            length_penalty=search.length_penalty,
+            max_input_length=0,
+            min_decoding_length=0,
+            max_decoding_length=int(min(longest, self._room)),
+            return_end_token=True,  # and so count it in the length
+            return_scores=True,
+            suppress_sequences=[[self._target[PAD]], [self._target[BOS]]] if way.forbid else None,
+        )
+
+    def _read(self, result: Any) -> list[_Found]:
+        found = []
+        for names, score in zip(result.hypotheses, result.scores, strict=True):
+            ids = [self._ids[name] for name in names]
+            finished = ids[-1:] == [EOS]
+            found.append(_Found(ids[:-1] if finished else ids, score, finished))
+        return sorted(found, key=lambda one: (one.finished, one.score), reverse=True)
+
+    def _groups(self, lengths: list[int], search: SearchConfig) -> Iterator[list[int]]:
+        """Batches of like lengths, and at least as many as there are workers."""
+        share = -(-len(lengths) // self.threads)
+        for group in batches_by_length(lengths, search):
+            yield from (group[first : first + share] for first in range(0, len(group), share))
+
+    def _hypotheses(
+        self, sources: list[list[int]], found: dict[int, list[_Found]], search: SearchConfig
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+        flat = [(i, one) for i, hypotheses in found.items() for one in hypotheses]
+        values: list[list[float]] = [[] for _ in flat]
+        if self.scores:
+            values = self._log_probs([sources[i] for i, _ in flat], [one.tokens for _, one in flat])
+        rows = iter(values)
+        for i, hypotheses in found.items():
+            yield i, [_hypothesis(self.tokenizers, sources[i], one, next(rows), search) for one in hypotheses]
+
+    def _log_probs(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
+        """log p of every target token and of the end behind them."""
+        values: list[list[float]] = [[] for _ in targets]
+        widths = [max(map(len, both)) + 1 for both in zip(sources, targets, strict=True)]
+        if max(widths, default=0) > self._room:
+            raise self._too_long(max(widths))
+        jobs = []
+        for group in self._groups(widths, self.search.model_copy(update={"beam": 1})):
+            inputs = [[self._source[id] for id in sources[i]] for i in group]
+            outputs = [[self._target[id] for id in targets[i]] for i in group]
+            results = self._workers.score_batch(inputs, outputs, max_input_length=0, asynchronous=True)
+            jobs.append((group, results))
+        for group, results in jobs:
+            for i, result in zip(group, results, strict=True):
+                values[i] = result.result().log_probs
+        return values
+
+    def _leave(self, lines: list[str], longest: int, search: SearchConfig) -> list[list[Hypothesis]]:
+        """What our own search says of lines that do not fit."""
+        if self._otherwise is not None:
+            return self._otherwise().translate(lines, beam=search.beam, nbest=search.nbest)
+        if max(longest + 1, search.max_length(longest + 1)) >= self._room:
+            raise self._too_long(longest)
+        raise SeqloomError(
+            f"A beam of {search.beam} is too wide for the {len(self._target)} tokens of {self.folder}.",
+            "give a smaller --beam",
+        )
+
+    def _too_long(self, tokens: int) -> SeqloomError:
+        return SeqloomError(
+            f"A line of {tokens} tokens, or its translation, is longer than the {self._room} positions of the "
+            f"CTranslate2 model in {self.folder}.",
+            "use the run that the model was exported from",
+        )
+
+    @cached_property
+    def _workers(self) -> Any:
+        try:
+            return library().Translator(
+                str(self.folder), device=self.device, inter_threads=self.threads, intra_threads=1
+            )
+        except (RuntimeError, ValueError) as error:
+            raise SeqloomError(
+                f"The CTranslate2 model in {self.folder} cannot be loaded: {str(error).splitlines()[0]}.",
+                "export the run again",
+            ) from error
+
+
+def _other_way(way: _Way, found: list[_Found], limit: int, beam: int) -> _Way | None:
+    """How to decode again if this is not what our search would have come to."""
+    if not way.forbid and any(id in (PAD, BOS) for one in found for id in one.tokens):
+        return way._replace(forbid=True)
+    # A sentence ends with the step at which its last hypothesis ended, and that one is among those returned.
+    too_long = max(one.length for one in found) > limit
+    cut = beam > 1 and not all(one.finished for one in found)
+    return way._replace(limit=limit) if way.limit is None and (too_long or cut) else None
+
+
+def _hypothesis(
+    tokenizers: TokenizerPair, source: list[int], found: _Found, log_probs: list[float], search: SearchConfig
+) -> Hypothesis:
+    values = log_probs[: found.length]
+    divisor = found.length**search.length_penalty
+    log_prob = math.fsum(values) if values else found.score * divisor
+    return Hypothesis(
+        text=tokenizers.target.decode(found.tokens),
+        score=log_prob / divisor,
+        log_prob=log_prob,
+        tokens=tuple(tokenizers.target.pieces(found.tokens)),
+        token_log_probs=tuple(values),
+        source_tokens=tuple(tokenizers.source.pieces(source)),
+        finished=found.finished,
+    )

@@ -1,0 +1,120 @@
+"""A run as a folder that CTranslate2 loads and `seqloom translate` understands, checked before it appears."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from seqloom import __version__
+from seqloom.decode.scoring import ForcedScorer
+from seqloom.decode.translator import ModelTranslator
+from seqloom.errors import SeqloomError
+from seqloom.exchange.agreement import compare, score_difference, sentences
+from seqloom.exchange.ctranslate2 import check_can_hold, library, position_rows, write_model
+from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
+from seqloom.files import new_folder, read_json, sha256, write_atomically, write_json
+from seqloom.models.transformer import TransformerSettings
+from seqloom.run import Run, load_model
+
+REPORT = "export.json"
+TOLERANCE = 1e-3  # of a score; float32 sums in another order differ by about 1e-6 per token
+
+
+def export_ctranslate2(
+    folder: Path,
+    out: Path,
+    *,
+    quantization: str = "float32",
+    checkpoint: str | None = None,
+    verify: str | None = None,
+) -> dict[str, Any]:
+    """Writes the run's model, tokenizers and options to `out`; what came of comparing the answers of both.
+
+    A float32 model that answers otherwise than the run is an error, and nothing is written.
+    """
+    run = Run.open(folder)
+    config = run.config()
+    library()
+    check_can_hold(config.model)
+    assert isinstance(config.model, TransformerSettings)
+    if out.exists():
+        raise SeqloomError(f"{out} exists already.", "name a new folder, or remove it first")
+    model, tokenizers = load_model(run, checkpoint=checkpoint)
+    lines, origin = sentences(config, tokenizers.source, verify)
+    report: dict[str, Any] = {
+        "to": "ctranslate2",
+        "quantization": quantization,
+        "positions": position_rows(config.model),
+        "weights": sha256(run.weights(checkpoint)),
+        "seqloom": __version__,
+    }
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with new_folder(out) as draft:
+            write_model(draft, model, config.model, tokenizers, quantization)
+            tokenizers.save(draft / "tokenizer")
+            write_atomically(draft / "config.yaml", config.to_yaml())
+            write_json(draft / REPORT, report)
+            ours = ModelTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
+            report["verified"] = {"on": origin, **_verify(ours, load_exported(draft), lines)}
+            if quantization == "float32":
+                _refuse_other_answers(report["verified"])
+            write_json(draft / REPORT, report)
+    except OSError as error:
+        raise SeqloomError(f"{out} cannot be written: {error.strerror}.", "choose another --out") from error
+    return report
+
+
+def is_export(folder: Path) -> bool:
+    """Whether the folder is one that `seqloom export --to ctranslate2` wrote."""
+    return (folder / REPORT).is_file() and (folder / "model.bin").is_file()
+
+
+def load_exported(
+    folder: Path, *, threads: int | None = None, device: str = "cpu", scores: bool = True
+) -> CTranslate2Translator:
+    """The translator of an exported folder."""
+    run = Run.open(folder)
+    positions = read_json(folder / REPORT)["positions"]
+    return CTranslate2Translator(
+        folder,
+        run.tokenizers(),
+        run.config().search,
+        positions=positions,
+        threads=threads,
+        device=device,
+        scores=scores,
+    )
+
+
+def _verify(ours: ModelTranslator, theirs: CTranslate2Translator, lines: list[str]) -> dict[str, Any]:
+    """How the answers of both engines to the lines compare, greedy and by beam, and what both think of ours."""
+    beam = max(2, ours.search.beam)
+    greedy, best = ours.translate(lines, beam=1, nbest=1), ours.translate(lines, beam=beam, nbest=1)
+    pairs = [(line, answers[0].text) for line, answers in zip(lines, best, strict=True)]
+    scorer = ForcedScorer(ours.model, ours.tokenizers, ours.search)
+    return {
+        "answers": {
+            "greedy": compare(lines, greedy, theirs.translate(lines, beam=1, nbest=1)).as_dict(),
+            f"beam {beam}": compare(lines, best, theirs.translate(lines, beam=beam, nbest=1)).as_dict(),
+        },
+        "token_score_difference": score_difference(pairs, scorer, theirs),
+    }
+
+
+def _refuse_other_answers(verified: dict[str, Any]) -> None:
+    """Beams may end at other steps, see ctranslate2_engine; all else must be the same."""
+    greedy = verified["answers"]["greedy"]
+    if first := greedy["first_other"]:
+        others = greedy["sentences"] - greedy["equal"]
+        raise SeqloomError(
+            f"The exported model answers {others} of {greedy['sentences']} sentences otherwise than the run, "
+            f"first {first['source']!r}: nothing is written.",
+            "translate with --engine torch, and report this: it should not happen",
+        )
+    apart = max(greedy["score_difference"], verified["token_score_difference"])
+    if apart > TOLERANCE:
+        raise SeqloomError(
+            f"The exported model's scores differ from the run's by {apart:.1e}: nothing is written.",
+            "translate with --engine torch, and report this: it should not happen",
+        )

@@ -1,0 +1,131 @@
+"""Which engine translates for a run: torch for all, CTranslate2 where it is wanted, or where it is exact."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from seqloom.config import Config
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.translator import ModelTranslator
+from seqloom.errors import SeqloomError, unknown
+from seqloom.exchange.ctranslate2 import (
+    check_can_hold,
+    is_installed,
+    library,
+    obstacle,
+    position_rows,
+    write_model,
+)
+from seqloom.exchange.ctranslate2_engine import CTranslate2Translator, is_exact
+from seqloom.exchange.ctranslate2_export import is_export, load_exported
+from seqloom.files import new_folder, sha256
+from seqloom.machine import make_cache_folder
+from seqloom.models.transformer import TransformerSettings
+from seqloom.run import Run, choose_device, load, load_model
+
+ENGINES = ("auto", "torch", "ctranslate2")
+_LAYOUT = 1  # of the models in the cache; another number makes them be written anew
+
+
+class Wanted(NamedTuple):
+    """What is asked of a translator, as far as the choice of its engine depends on it."""
+
+    beam: int | None = None
+    nbest: int | None = None
+    alignment: bool = False
+    scores: bool = True  # those of every token
+
+
+_ANYTHING = Wanted()
+
+
+class Loaded(NamedTuple):
+    """A translator and the name of its engine."""
+
+    translator: ModelTranslator | CTranslate2Translator
+    engine: str
+
+
+def load_translator(
+    folder: Path,
+    engine: str = "auto",
+    *,
+    checkpoint: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    wanted: Wanted = _ANYTHING,
+) -> Loaded:
+    """The translator of a run directory or of an exported folder.
+
+    `auto` takes CTranslate2 only if it gives the answers that torch gives.
+    """
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if is_export(folder):
+        return _exported(folder, engine, checkpoint, device, threads, wanted)
+    run = Run.open(folder)
+    if engine == "auto":
+        engine = "ctranslate2" if _fits(run.config(), device, wanted) else "torch"
+    if engine == "torch":
+        if threads:
+            torch.set_num_threads(threads)
+        return Loaded(load(folder, checkpoint=checkpoint, device=device), engine)
+    config = run.config()
+    library()
+    check_can_hold(config.model)
+    assert isinstance(config.model, TransformerSettings)
+    translator = CTranslate2Translator(
+        _converted(run, config, checkpoint),
+        run.tokenizers(),
+        config.search,
+        positions=position_rows(config.model),
+        threads=threads,
+        device=choose_device(device).type,
+        scores=wanted.scores,
+        otherwise=cache(lambda: load(folder, checkpoint=checkpoint, device=device)),
+    )
+    return Loaded(translator, engine)
+
+
+def _exported(
+    folder: Path, engine: str, checkpoint: str | None, device: str, threads: int | None, wanted: Wanted
+) -> Loaded:
+    if engine == "torch" or checkpoint is not None:
+        raise SeqloomError(
+            f"{folder} holds one model, in CTranslate2's format: it has no checkpoints and no other engine.",
+            "give the run directory that it was exported from",
+        )
+    place = choose_device(device).type
+    return Loaded(load_exported(folder, threads=threads, device=place, scores=wanted.scores), "ctranslate2")
+
+
+def _fits(config: Config, device: str, wanted: Wanted) -> bool:
+    """Whether CTranslate2 can do what is wanted, here and with the same answers."""
+    given = {
+        name: value for name, value in (("beam", wanted.beam), ("nbest", wanted.nbest)) if value is not None
+    }
+    return (
+        is_installed()
+        and choose_device(device).type == "cpu"
+        and not wanted.alignment
+        and obstacle(config.model) is None
+        and is_exact(SearchConfig.checked({**config.search.model_dump(), **given}, "search"))
+    )
+
+
+def _converted(run: Run, config: Config, checkpoint: str | None) -> Path:
+    """The folder in the cache with the run's model in float32, written if it is not there yet."""
+    weights = run.weights(checkpoint)
+    identity = (_LAYOUT, sha256(weights), run.tokenizers().fingerprint, config.model.model_dump_json())
+    key = hashlib.sha256(" ".join(map(str, identity)).encode()).hexdigest()
+    folder = make_cache_folder("ctranslate2") / key
+    if not (folder / "model.bin").is_file():
+        model, tokenizers = load_model(run, checkpoint=checkpoint)
+        with new_folder(folder) as draft:
+            write_model(draft, model, config.model, tokenizers)
+    return folder

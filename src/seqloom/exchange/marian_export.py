@@ -1,0 +1,274 @@
+"""A run as a Marian model in the folder that Hugging Face's library reads, checked before it appears."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from seqloom.config import Config
+from seqloom.data.batching import collate_ids
+from seqloom.decode.translator import ModelTranslator
+from seqloom.errors import SeqloomError
+from seqloom.exchange.agreement import sentences
+from seqloom.exchange.marian import import_marian
+from seqloom.exchange.marian_folder import (
+    CONFIG,
+    GENERATION,
+    SOURCE_MODEL,
+    TARGET_MODEL,
+    TARGET_VOCABULARY,
+    TOKENIZER,
+    VOCABULARY,
+    WEIGHTS,
+)
+from seqloom.exchange.marian_weights import (
+    BIAS,
+    OUTPUT,
+    SHARED,
+    SOURCE,
+    TARGET,
+    blocks_to_marian,
+    embedding_to_marian,
+)
+from seqloom.files import new_folder, write_json
+from seqloom.models.transformer import Transformer, TransformerSettings
+from seqloom.run import Run, load_model
+from seqloom.settings import ModelSettings
+from seqloom.text.marian import as_marian
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import BOS, EOS, PAD, UNK
+
+# The mark of a space, a tab and what stands for it inside a tokenizer of ours, the code of a language.
+_SPECIAL = re.compile(r"[▁\t\ue009]|^>>")
+_TOLERANCE = 1e-4  # of a logit: the sums are the same ones, perhaps in another order
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and what the check found."""
+
+    folder: Path
+    sentences: int
+    difference: float  # the largest between two logits
+    notes: list[str]
+
+
+def obstacle(settings: ModelSettings) -> str | None:
+    """Why Marian cannot be exactly such a model; None if it can."""
+    if not isinstance(settings, TransformerSettings):
+        return "it is an encoder-decoder Transformer"
+    shape = settings.shape()
+    obstacles = {
+        f"it normalises after each block (model.norm_place={shape.norm_place})": shape.norm_place != "after",
+        f"its norm is that of layers (model.norm={shape.norm})": shape.norm != "layer",
+        f"its positions are sinusoidal (model.positions={shape.positions})": shape.positions != "sinusoidal",
+        f"its activations are relu, gelu and silu (model.activation={shape.activation})": (
+            shape.activation not in ("relu", "gelu", "silu")
+        ),
+        f"its encoder sees everything (model.encoder.attention={settings.encoder.attention})": (
+            settings.encoder.attention != "full"
+        ),
+        "its blocks have residual connections (model.residual=false)": not shape.residual,
+        "its scores are divided by the root of their width (model.scaled=false)": not shape.scaled,
+        f"its heads share the width (model.qk_width={shape.qk_width}, model.v_width={shape.v_width})": (
+            not shape.qk_width * shape.heads == shape.v_width * shape.heads == shape.width
+        ),
+    }
+    return next((reason for reason, stands in obstacles.items() if stands), None)
+
+
+def export_marian(
+    run: str | Path, out: str | Path, lines: Sequence[str] = (), *, checkpoint: str | None = None
+) -> Exported:
+    """A Marian model in `out` that computes what the run computes: checked on the lines by reading it again."""
+    opened, folder = Run.open(run), Path(out)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SeqloomError(f"{out} already exists and is not empty.", "choose another --out")
+    config = opened.config()
+    if reason := obstacle(config.model):
+        raise SeqloomError(
+            f"{run} cannot become a Marian model, because {reason}.",
+            "train one that can with --model transformer-postnorm",
+        )
+    model, tokenizers = load_model(opened, checkpoint=checkpoint)
+    assert isinstance(model, Transformer) and isinstance(config.model, TransformerSettings)
+    texts = _comparable(lines or sentences(config, tokenizers.source, None)[0], tokenizers)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with new_folder(folder) as draft:
+            _write_tokenizers(draft, tokenizers)
+            save_file(_weights(model, config.model), draft / WEIGHTS, metadata={"format": "pt"})
+            write_json(draft / CONFIG, _config(model, config.model, tokenizers))
+            write_json(draft / GENERATION, _generation(config))
+            difference = _verify(draft, model, tokenizers, config, texts)
+    except OSError as error:
+        raise SeqloomError(f"{out} cannot be written: {error.strerror}.", "choose another --out") from error
+    return Exported(folder, len(texts), difference, _notes(config, tokenizers))
+
+
+def _write_tokenizers(folder: Path, tokenizers: TokenizerPair) -> None:
+    source, target = as_marian(tokenizers.source), as_marian(tokenizers.target)
+    (folder / SOURCE_MODEL).write_bytes(source.model)
+    (folder / TARGET_MODEL).write_bytes(target.model)
+    write_json(folder / VOCABULARY, {piece: id for id, piece in enumerate(source.vocabulary)})
+    if not tokenizers.joint:
+        write_json(folder / TARGET_VOCABULARY, {piece: id for id, piece in enumerate(target.vocabulary)})
+    options = {
+        "tokenizer_class": "MarianTokenizer",
+        "separate_vocabs": not tokenizers.joint,
+        "clean_up_tokenization_spaces": False,
+    }
+    write_json(folder / TOKENIZER, options)
+
+
+def _tied(model: Transformer) -> tuple[bool, bool]:
+    """Whether both embeddings are one matrix, and whether the target's is that of the output."""
+    source, target = model.source_embedding.weight, model.target_embedding.weight
+    return source is target, target is model.output.weight
+
+
+def _weights(model: Transformer, settings: TransformerSettings) -> dict[str, Tensor]:
+    """The weights by Marian's names; a matrix in two places once."""
+    shared, tied = _tied(model)
+    tables = {SHARED if shared else TARGET: model.target_embedding.weight}
+    if not shared:
+        tables[SOURCE] = model.source_embedding.weight
+    if not tied:
+        tables[OUTPUT] = model.output.weight
+    layers = (len(model.encoder), len(model.decoder))
+    weights = {
+        **{name: embedding_to_marian(table) for name, table in tables.items()},
+        BIAS: model.output.bias.unsqueeze(0),
+        **blocks_to_marian(model.state_dict(), layers, settings.width),
+    }
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}
+
+
+def _config(model: Transformer, settings: TransformerSettings, tokenizers: TokenizerPair) -> dict[str, Any]:
+    shared, tied = _tied(model)
+    sizes: dict[str, Any] = {}
+    for side, blocks in (("encoder", model.encoder), ("decoder", model.decoder)):
+        sizes |= {
+            f"{side}_layers": len(blocks),
+            f"{side}_attention_heads": settings.heads,
+            f"{side}_ffn_dim": settings.ffn,
+        }
+    return {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "is_encoder_decoder": True,
+        "d_model": settings.width,
+        **sizes,
+        "activation_function": settings.activation,
+        "scale_embedding": True,
+        "normalize_before": False,
+        "normalize_embedding": False,
+        "add_final_layer_norm": False,
+        "static_position_embeddings": True,
+        "max_position_embeddings": settings.max_length,
+        "dropout": settings.dropout,
+        "activation_dropout": settings.dropout,
+        "attention_dropout": 0.0,
+        "vocab_size": tokenizers.source.size,
+        "decoder_vocab_size": tokenizers.target.size,
+        "share_encoder_decoder_embeddings": shared,
+        "tie_word_embeddings": tied,
+        **_symbols(),
+        "dtype": "float32",
+    }
+
+
+def _symbols() -> dict[str, Any]:
+    return {
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "decoder_start_token_id": BOS,
+        "eos_token_id": EOS,
+        "forced_eos_token_id": None,  # what is too long is cut, not ended
+    }
+
+
+def _generation(config: Config) -> dict[str, Any]:
+    assert isinstance(config.model, TransformerSettings)
+    search = config.search
+    longest = search.max_length(config.data.max_length) + 1  # their maximum counts the start symbol
+    return {
+        **_symbols(),
+        "bad_words_ids": [[PAD], [BOS]],  # never part of an answer
+        "num_beams": search.beam,
+        "length_penalty": search.length_penalty,
+        "early_stopping": False,
+        "max_length": min(longest, config.model.max_length),
+    }
+
+
+def _comparable(lines: Sequence[str], tokenizers: TokenizerPair) -> list[str]:
+    """The normalised lines, without those that mean something else to a Marian tokenizer."""
+    texts = [tokenizers.source.normalize(line) for line in lines]
+    if left := [text for text in texts if text and not _SPECIAL.search(text)]:
+        return left
+    raise SeqloomError(
+        "There is no line to compare the run and the exported model on.", "name a file of plain ones: --verify"
+    )
+
+
+def _verify(
+    folder: Path, model: Transformer, tokenizers: TokenizerPair, config: Config, texts: list[str]
+) -> float:
+    """The largest difference between logits of the run and of the folder, read again; raises if it matters."""
+    with TemporaryDirectory() as temporary:
+        again = import_marian(folder, Path(temporary) / "run").run
+        other, read = load_model(again)
+    assert isinstance(other, Transformer)
+    sources = [tokenizers.source.encode(text) for text in texts]
+    if [read.source.encode(text) for text in texts] != sources:
+        raise _differs("its tokenizer cuts a line in another way")
+    one, two = (ModelTranslator(each, tokenizers, config.search) for each in (model, other))
+    answers = [best[0].text for best in one.translate(texts, beam=1)]
+    if [best[0].text for best in two.translate(texts, beam=1)] != answers:
+        raise _differs("it translates a line in another way")
+    targets = [tokenizers.target.encode(answer) for answer in answers]
+    known = [ids for ids in targets if UNK not in ids]  # Marian does not write what it does not know
+    if any(read.target.decode(ids) != tokenizers.target.decode(ids).strip() for ids in known):
+        raise _differs("its tokenizer writes a line in another way")
+    difference = _largest_difference(model, other, sources, targets)
+    if not difference <= _TOLERANCE:
+        raise _differs(f"a logit is {difference:.2g} off")
+    return difference
+
+
+@torch.inference_mode()
+def _largest_difference(
+    one: Transformer, two: Transformer, sources: list[list[int]], targets: list[list[int]]
+) -> float:
+    batch = collate_ids(sources, targets, range(len(sources)))
+    apart = (one(batch) - two(batch)).abs()[batch.target_mask]
+    return float(apart.max())
+
+
+def _differs(how: str) -> SeqloomError:
+    return SeqloomError(
+        f"The exported model does not equal the run: {how}. Nothing was written.",
+        "this is a mistake of seqloom; please report it with the run's config.yaml",
+    )
+
+
+def _notes(config: Config, tokenizers: TokenizerPair) -> list[str]:
+    notes = []
+    if any(side.settings.normalizer.normalize == "nfc" for side in (tokenizers.source, tokenizers.target)):
+        notes.append(
+            "text must come in Unicode form NFC, as nearly all does: Marian's tokenizer does not see to it"
+        )
+    if config.search.max_length_factor:
+        notes.append(
+            "the length of an answer is limited by one number for all lines, not by the length of the source"
+        )
+    return notes

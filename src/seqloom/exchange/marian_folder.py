@@ -1,0 +1,171 @@
+"""What stands in the folder of a Marian model as Hugging Face's library writes it (the format of OPUS-MT)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ConfigDict, Field
+
+from seqloom.errors import SeqloomError
+from seqloom.files import read_json
+from seqloom.settings import Settings
+
+CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
+VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
+WEIGHTS = "model.safetensors"
+
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # theirs → ours
+SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # the pieces of PAD, BOS, EOS and UNK
+_AGAIN = "its files are of different models; copy the folder again"
+
+
+class MarianConfig(Settings):
+    """What is read of config.json and generation_config.json; a default is that of the library they are for."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    model_type: str
+    d_model: int = Field(ge=2, multiple_of=2)
+    encoder_layers: int
+    decoder_layers: int
+    encoder_attention_heads: int
+    decoder_attention_heads: int
+    encoder_ffn_dim: int
+    decoder_ffn_dim: int
+    activation_function: str = "gelu"
+    scale_embedding: bool = False
+    dropout: float = 0.1
+    vocab_size: int
+    decoder_vocab_size: int | None = None
+    share_encoder_decoder_embeddings: bool = True
+    tie_word_embeddings: bool = True
+    pad_token_id: int
+    eos_token_id: int
+    decoder_start_token_id: int
+    max_position_embeddings: int = 1024
+    num_beams: int = 1
+    length_penalty: float = 1.0
+    max_length: int | None = Field(None, ge=2)
+    renormalize_logits: bool = False
+
+    @property
+    def tie(self) -> str:
+        """Which embeddings share one matrix, in our words."""
+        if self.share_encoder_decoder_embeddings:
+            return "all"
+        return "target" if self.tie_word_embeddings else "none"
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why our Transformer cannot be this model; None if it can."""
+        obstacles = {
+            f"it is a model of type {self.model_type!r}, not 'marian'": self.model_type != "marian",
+            "its embeddings are not scaled by √width (scale_embedding)": not self.scale_embedding,
+            "encoder and decoder have different numbers of heads": (
+                self.encoder_attention_heads != self.decoder_attention_heads
+            ),
+            "the feed-forward parts of encoder and decoder have different widths": (
+                self.encoder_ffn_dim != self.decoder_ffn_dim
+            ),
+            f"its activation {self.activation_function!r} is none of {', '.join(ACTIVATIONS)}": (
+                self.activation_function not in ACTIVATIONS
+            ),
+            "its embeddings are shared with each other but not with the output": (
+                self.share_encoder_decoder_embeddings and not self.tie_word_embeddings
+            ),
+        }
+        return next((reason for reason, stands in obstacles.items() if stands), None)
+
+    def model_options(self) -> dict[str, Any]:
+        """The `model.*` options of the run."""
+        return {
+            "name": "transformer",
+            "width": self.d_model,
+            "layers": self.encoder_layers,
+            "decoder_layers": self.decoder_layers,
+            "heads": self.encoder_attention_heads,
+            "ffn": self.encoder_ffn_dim,
+            "activation": ACTIVATIONS[self.activation_function],
+            "positions": "sinusoidal",
+            "max_length": self.max_position_embeddings,
+            "norm_place": "after",
+            "dropout": self.dropout,
+            "tie": self.tie,
+        }
+
+    def search_options(self) -> dict[str, Any]:
+        """The `search.*` options of the run. Their maximum counts the start symbol, ours does not."""
+        return {
+            "beam": self.num_beams,
+            "length_penalty": self.length_penalty,
+            "max_length_factor": 0,
+            "max_length_extra": (self.max_length or self.max_position_embeddings) - 1,
+        }
+
+
+def read_options(folder: Path) -> dict[str, Any]:
+    """What config.json says, and generation_config.json, which wins; null is as if not given."""
+    if not folder.is_dir():
+        raise SeqloomError(f"There is no folder {folder}.", f"give the one that holds {CONFIG}")
+    options = read_object(folder / CONFIG)
+    if (folder / GENERATION).exists():
+        options |= read_object(folder / GENERATION)
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise SeqloomError(f"{path} must be a JSON object, got {value!r:.40}.", "copy the folder again")
+    return value
+
+
+class Vocabulary(NamedTuple):
+    """A vocabulary in our order: for each of our ids theirs, and its piece."""
+
+    rows: list[int | None]  # None: a padding symbol that they have not, because their own starts a target
+    pieces: tuple[str, ...]
+
+
+def read_vocabularies(folder: Path, config: MarianConfig) -> tuple[Vocabulary, Vocabulary]:
+    """The vocabulary of the source and that of the target, which is the same one unless the folder says so."""
+    separate = (folder / TOKENIZER).exists() and read_object(folder / TOKENIZER).get("separate_vocabs")
+    source = _vocabulary(folder / VOCABULARY, config, config.vocab_size)
+    if not separate:
+        return source, source
+    size = config.decoder_vocab_size or config.vocab_size
+    return source, _vocabulary(folder / TARGET_VOCABULARY, config, size)
+
+
+def _vocabulary(path: Path, config: MarianConfig, size: int) -> Vocabulary:
+    ids = read_object(path)
+    pieces = {id: piece for piece, id in ids.items()}
+    if len(pieces) < len(ids) or not set(pieces) <= set(range(size)):
+        raise SeqloomError(f"{path} must give each piece an id of its own, below {size:,}.", _AGAIN)
+    pad, start, eos = config.pad_token_id, config.decoder_start_token_id, config.eos_token_id
+    for piece, id in (("</s>", eos), ("<pad>", pad)):
+        if ids.get(piece) != id:
+            raise SeqloomError(
+                f"{path} does not fit {CONFIG}: {piece} has the id {ids.get(piece)} and should have {id}.",
+                _AGAIN,
+            )
+    first = [None if pad == start else pad, start, eos, ids.get("<unk>", eos)]
+    if len({pad, *first[1:]}) < len(first) - (pad == start) or start >= size:
+        raise SeqloomError(f"{path} must have a <unk> beside </s>, <pad> and the start of a target.", _AGAIN)
+    rest = [id for id in range(size) if id not in first]
+    return Vocabulary([*first, *rest], (*SPECIALS, *(pieces.get(id, f"<unused-{id}>") for id in rest)))
+
+
+def weights_file(folder: Path) -> Path:
+    """The file with the weights, or an error that says how to make it."""
+    if (folder / WEIGHTS).is_file():
+        return folder / WEIGHTS
+    others = [name for name in ("pytorch_model.bin", f"{WEIGHTS}.index.json") if (folder / name).exists()]
+    raise SeqloomError(
+        f"{folder} has no {WEIGHTS}" + (f", only {others[0]}." if others else "."),
+        "where transformers is installed, make it: "
+        'MarianMTModel.from_pretrained(FOLDER).save_pretrained(NEW, max_shard_size="100GB")',
+    )

@@ -1,0 +1,117 @@
+"""The tokenizer of a Marian model: SentencePiece cuts the text, a vocabulary of its own numbers the pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from seqloom.errors import SeqloomError
+from seqloom.text.normalize import Normalizer
+from seqloom.text.tokenizer import Tokenizer, TokenizerSettings
+from seqloom.text.training import SPACE
+from seqloom.types import UNK
+
+# SentencePiece normalises by the rules inside its model, so nothing happens to a text before.
+_AS_WRITTEN = Normalizer(normalize="none", lowercase=False, collapse_spaces=False, tags=())
+
+
+class MarianSettings(TokenizerSettings):
+    """The pieces by their ids; the first four are PAD, BOS, EOS and UNK."""
+
+    kind: Literal["marian"] = "marian"
+    normalizer: Normalizer = _AS_WRITTEN
+    vocabulary: tuple[str, ...]
+
+
+class MarianTokenizer(Tokenizer):
+    """Ids of a text as Marian numbers them. A line may begin with the code of a language: >>fra<< text."""
+
+    SETTINGS = MarianSettings
+    settings: MarianSettings
+
+    def __init__(self, model: bytes, settings: MarianSettings) -> None:
+        super().__init__(model, settings)
+        # No text is one of the first four, whatever it looks like.
+        self._ids = {piece: id for id, piece in enumerate(settings.vocabulary) if id > UNK}
+
+    @property
+    def size(self) -> int:
+        return len(self.settings.vocabulary)
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        return self.settings.vocabulary
+
+    def normalize(self, text: str) -> str:
+        code, text = _split_code(text)
+        return code + str(self._processor.normalize(text)).replace(SPACE, " ").strip()
+
+    def encode(self, text: str) -> list[int]:
+        return self.encode_batch([text], threads=1)[0]
+
+    def encode_batch(self, texts: Iterable[str], threads: int) -> list[list[int]]:
+        parts = [_split_code(text) for text in texts]
+        cut = self._processor.encode([rest for _, rest in parts], out_type=str, num_threads=threads)
+        lines = ([code, *pieces] if code else pieces for (code, _), pieces in zip(parts, cut, strict=True))
+        # What is unknown to this SentencePiece model may still be in the vocabulary, from the other language.
+        return [[self._ids.get(piece, UNK) for piece in pieces] for pieces in lines]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return super().decode(ids).strip()
+
+    def symbol(self, tag: str) -> int:
+        if tag not in self._ids:
+            raise SeqloomError(
+                f"The vocabulary of this imported model has no symbol {tag}.",
+                "train a run of your own with that symbol in text.tags",
+            )
+        return self._ids[tag]
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self.settings.vocabulary[id] for id in ids]
+
+    def _bytes_of(self, id: int) -> bytes:
+        if id <= UNK:  # an unknown word has no text, as in the library that the model comes from
+            return b""
+        piece = self.settings.vocabulary[id]
+        is_byte = self._processor.is_byte(self._processor.piece_to_id(piece))
+        return bytes([int(piece[1:-1], 16)]) if is_byte else piece.encode()
+
+
+def as_marian(tokenizer: Tokenizer) -> MarianTokenizer:
+    """What cuts normalised text as this tokenizer does, in Marian's form; an error if nothing can."""
+    if isinstance(tokenizer, MarianTokenizer):
+        return tokenizer
+    normalizer = tokenizer.settings.normalizer
+    if normalizer.lowercase or normalizer.normalize == "nfkc":
+        option = "text.lowercase=true" if normalizer.lowercase else "text.normalize=nfkc"
+        raise SeqloomError(
+            f"The tokenizer changes the text before it cuts it ({option}), and that of a Marian model cannot.",
+            "train with text.lowercase=false and text.normalize=nfc",
+        )
+    model = tokenizer.model + _own_spaces(
+        prefix=tokenizer.settings.kind != "char", collapse=normalizer.collapse_spaces
+    )
+    return MarianTokenizer(model, MarianSettings(vocabulary=_all_pieces(model)))
+
+
+def _own_spaces(*, prefix: bool, collapse: bool) -> bytes:
+    """What makes SentencePiece mark spaces itself, which `Tokenizer` does outside of it.
+
+    Appended to a serialised model it is merged into it: normalizer_spec (3) { add_dummy_prefix (3),
+    remove_extra_whitespaces (4), escape_whitespaces (5): true }.
+    """
+    return bytes([0x1A, 6, 0x18, prefix, 0x20, collapse, 0x28, True])
+
+
+def _all_pieces(model: bytes) -> tuple[str, ...]:
+    import sentencepiece
+
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return tuple(processor.id_to_piece(list(range(processor.get_piece_size()))))
+
+
+def _split_code(text: str) -> tuple[str, str]:
+    """The code that a line begins with, such as >>fra<<, and the rest."""
+    end = text.find("<<") + 2 if text.startswith(">>") else 0
+    return (text[:end], text[end:]) if end > 2 else ("", text)
