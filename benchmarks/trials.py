@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seqloom import SeqloomError
 from seqloom.config import Config
 from seqloom.decode.translator import ModelTranslator
 from seqloom.inspect.picture import new_figure, save_figure
@@ -33,7 +34,8 @@ def record(file: Path, row: Mapping[str, Any]) -> None:
 def train_or_resume(config: Config, folder: Path) -> ModelTranslator:
     """The translator of the run in that folder, which is begun, or gone on with where it was broken off."""
     run = Run(folder) if folder.exists() else create(config, folder, quiet=True)
-    continue_run(run, quiet=True)
+    if not continue_run(run, quiet=True).finished:
+        raise SeqloomError(f"{folder} was stopped before its end.", "give the command again to go on with it")
     return load(folder)
 
 
@@ -54,14 +56,14 @@ def bar_picture(
     for place, name in enumerate(names):
         found = [(x, bars[name]) for x, bars in enumerate(groups.values()) if name in bars]
         xs = [x + (place - (len(names) - 1) / 2) * size for x, _ in found]
-        values = [bar[0] for _, bar in found]
+        values, lows, highs = zip(*(bar for _, bar in found), strict=True)
         spread = [
-            [max(0.0, v - b[1]) for _, b in found for v in [b[0]]],
-            [max(0.0, b[2] - b[0]) for _, b in found],
+            [value - low for value, low in zip(values, lows, strict=True)],
+            [high - value for value, high in zip(values, highs, strict=True)],
         ]
         axes.bar(xs, values, size * 0.92, yerr=spread, label=name, error_kw={"elinewidth": 0.8})
-        for x, (_, bar) in zip(xs, found, strict=True):
-            axes.text(x, bar[2] + 1.5, f"{bar[0]:.1f}", ha="center", fontsize=6.5)
+        for x, value, high in zip(xs, values, highs, strict=True):
+            axes.text(x, high + 1.5, f"{value:.1f}", ha="center", fontsize=6.5)
     axes.set_xticks(range(len(groups)), list(groups))
     axes.set_ylim(0, 112)
     axes.set_yticks(range(0, 101, 20))

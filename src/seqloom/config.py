@@ -9,7 +9,8 @@ from typing import Any
 import yaml
 from pydantic import SerializeAsAny
 
-from seqloom.data.config import DataConfig
+from seqloom.data.config import DataConfig, Part
+from seqloom.data.readers import has_trees
 from seqloom.data.tables import SUFFIXES, suffix
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
@@ -91,6 +92,12 @@ def _check_data_fits(config: Config, entry: Architecture) -> None:
         raise SeqloomError(
             f"The model {name} learns from pairs, and this data has no targets.",
             "for plain text choose --model lm or mlm, or data.noise.kind=infill to learn to restore it",
+        )
+    parts: tuple[Part, ...] = ("train", "valid")
+    if config.model.reads_trees and not all(has_trees(data, part) for part in parts if data.has(part)):
+        raise SeqloomError(
+            f"The model {name} reads the dependency tree of every source, and this data has none.",
+            "name the column of heads (data.heads_column) of a table, or give a CoNLL-U file as --source",
         )
     if not data.is_text and data.noise.kind != "none":
         raise SeqloomError(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqloom.data.config import DataConfig, Part
-from seqloom.data.readers import read_corpus
+from seqloom.data.readers import has_trees, read_corpus
 from seqloom.data.report import DataReport, clean
 from seqloom.data.split import held_out_share, is_held_out
 from seqloom.data.store import TokenStore, cache_key
@@ -153,6 +153,7 @@ class Corpus:
                 tokenizers,
                 max_length=self.data.max_length,
                 long=self.data.long,
+                trees=has_trees(self.data, part if self.data.has(part) else "train"),
                 on_progress=advance,
                 threads=processors(),
             )

@@ -124,6 +124,11 @@ def _check(config: Config) -> torch.device:
 def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
     """Trains a run from where it stands: from the beginning, or from its newest checkpoint."""
     config = run.config()
+    if not config.data.has("train"):
+        raise SeqloomError(
+            f"{run.folder} was imported, so there is no training to go on with.",
+            f"seqloom train pairs.tsv --config {run.config_file} --init-from {run.folder} --out DIR",
+        )
     keep_freed_memory()
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
@@ -218,7 +223,8 @@ def _validator(
         values = {"loss": total / count}
         goals = {"loss": -values["loss"]}
         if metrics:
-            answers = [best[0].text for best in translator.translate([e.source for e in shown])]
+            found = translator.translate([e.source for e in shown], heads=[e.heads for e in shown])
+            answers = [best[0].text for best in found]
             references = [[e.target or ""] for e in shown]
             for score in evaluate(answers, references, metrics, bootstrap=0):
                 values[score.name] = score.value

@@ -78,3 +78,8 @@ class ModelSettings(Settings):
         if not isinstance(size, str) or size not in cls.SIZES:
             raise ValueError(f"size must be one of {', '.join(cls.SIZES)}, got {size!r}")
         return {**cls.SIZES[size], **{key: value for key, value in given.items() if value is not None}}
+
+    @property
+    def reads_trees(self) -> bool:
+        """Whether the model needs the dependency tree of every source."""
+        return False

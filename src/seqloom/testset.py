@@ -10,6 +10,7 @@ from seqloom.data.readers import read, read_parallel, references
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.references import group_by_source as grouped
+from seqloom.types import Heads
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class TestSet:
     name: str
     sources: list[str]
     references: list[list[str]]
+    heads: list[Heads | None]  # the trees of the sources, if the data has trees
 
 
 def read_testset(
@@ -29,6 +31,7 @@ def read_testset(
     target: str | None = None,
     source_column: str | None = None,
     target_column: str | None = None,
+    heads_column: str | None = None,
     group_by_source: bool = False,
 ) -> TestSet:
     """The test set of these files; columns that are not named are those of the training data.
@@ -50,6 +53,7 @@ def read_testset(
                 format=data.format,
                 source_column=source_column or data.source_column,
                 target_column=columns,
+                heads_column=heads_column or data.heads_column,
                 report=report,
             )
         ]
@@ -66,5 +70,8 @@ def read_testset(
     pairs = [(example.source, references(example, columns)) for example in examples]
     if group_by_source:
         flat = [(text, reference) for text, answers in pairs for reference in answers]
-        return TestSet(name, *grouped(flat))
-    return TestSet(name, [text for text, _ in pairs], [answers for _, answers in pairs])
+        sources, answers = grouped(flat)
+        trees = {example.source: example.heads for example in examples}
+        return TestSet(name, sources, answers, [trees[text] for text in sources])
+    sources = [text for text, _ in pairs]
+    return TestSet(name, sources, [answers for _, answers in pairs], [example.heads for example in examples])

@@ -21,6 +21,11 @@ if TYPE_CHECKING:  # torch takes a second to import; reading and checking data d
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
+Heads = tuple[int, ...]
+"""A dependency tree: per word the number of its head, from 1; 0 = a root."""
+
+CONTINUES = -1  # as the head of a token: it continues the word of the token before it
+
 Tree = Any
 """Tensors with rows first, nested in tuples, lists and dicts; None is allowed as a leaf."""
 
@@ -34,6 +39,7 @@ class Example:
     line: int = 0
     file: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
+    heads: Heads | None = None  # the tree of the source, if the data has trees
 
 
 class Vocabularies(NamedTuple):
@@ -55,6 +61,7 @@ class Batch:
     target_out: Tensor | None = None  # (B, T)
     target_lengths: Tensor | None = None  # (B,)
     target_tokens: int = 0  # real target tokens, counted on the host so that no device has to wait
+    source_heads: Tensor | None = None  # (B, S) the place from 1 of each token's head, 0 = a root, or CONTINUES
 
     @property
     def source_mask(self) -> Tensor:  # (B, S)

@@ -115,7 +115,7 @@ KINDS: dict[str, Callable[[SelfAttention, bool, float], Pair]] = {
 
 
 def test_every_kind_has_an_oracle() -> None:
-    assert set(KINDS) == set(get_args(PositionName))
+    assert {*KINDS, "syntax"} == set(get_args(PositionName))  # of trees: test_syntax.py
 
 
 def _by_hand(layer: SelfAttention, pair: Pair, x: Tensor, sees: Callable[[int, int, int], bool]) -> Tensor:

@@ -170,6 +170,55 @@ def test_a_masked_model_masks() -> None:
     assert (config.data.noise.kind, config.data.noise.share) == ("mask", 0.3)
 
 
+# Trees
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"data.train": "pairs.tsv", "data.heads_column": 3},
+        {"data.train": "pairs.tsv", "data.heads_column": "heads", "data.valid": "valid.tsv"},
+        {"data.source": "a.conllu.gz", "data.target": "b.txt"},
+        {
+            "data.source": "a.conllu",
+            "data.target": "b",
+            "data.valid_source": "c.conllu",
+            "data.valid_target": "d",
+        },
+        {},  # e.g. to tell what it costs
+    ],
+)
+def test_data_with_trees(values: dict[str, Any]) -> None:
+    assert compose(None, {"model.name": "transformer-syntax", **values}).model.reads_trees
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"data.train": "pairs.tsv"},
+        {"data.source": "a.txt", "data.target": "b.conllu"},
+        {"data.source": "a.conllu", "data.target": "b", "data.valid_source": "c.txt", "data.valid_target": "d"},
+        {"data.source": "a.conllu", "data.target": "b", "data.valid": "valid.tsv"},
+        {"data.train": "a.txt", "data.noise.kind": "infill", "data.heads_column": 2},
+    ],
+)
+def test_data_without_trees_for_a_model_that_reads_them(values: dict[str, Any]) -> None:
+    told = sentence(values={"model.name": "transformer-syntax", **values})
+    assert (
+        "The model transformer-syntax reads the dependency tree of every source, and this data has none."
+        in told
+    )
+    assert "data.heads_column" in told
+
+
+def test_two_files_have_no_column_of_heads() -> None:
+    told = sentence(values={"data.source": "a.txt", "data.target": "b.txt", "data.heads_column": "3"})
+    assert "heads_column is a column of a table; of two files the source may be CoNLL-U" in told
+
+
+# Plain text that does not fit
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -78,3 +78,13 @@ def test_something_must_be_given(given: dict[str, object]) -> None:
     tables = given.pop("tables", [])
     with pytest.raises(SeqloomError, match="Nothing to evaluate on is given"):
         read_testset(DATA, tables, **given)  # type: ignore[arg-type]
+
+
+def test_trees_go_with_their_sources(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.tsv", "a b\tt1\t2 0\nc\tt2\t0\na b\tt3\t2 0\n")
+    assert read_testset(DATA, [file]).heads == [None, None, None]
+    assert read_testset(DATA, [file], heads_column="3").heads == [(2, 0), (0,), (2, 0)]
+    config = DataConfig(heads_column="3")
+    grouped = read_testset(config, [file], group_by_source=True)
+    assert (grouped.sources, grouped.heads) == (["a b", "c"], [(2, 0), (0,)])
+    assert grouped.references == [["t1", "t3"], ["t2"]]

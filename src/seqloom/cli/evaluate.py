@@ -17,6 +17,7 @@ def evaluate(
     target: Annotated[str | None, typer.Option(help="The file of their references.")] = None,
     source_column: Annotated[str | None, typer.Option(help="A name or a number.")] = None,
     target_column: Annotated[str | None, typer.Option(help="Several references: 2,3,4.")] = None,
+    heads_column: Annotated[str | None, typer.Option(help="Of trees, for a model that reads them.")] = None,
     group_by_source: Annotated[
         bool, typer.Option(help="Lines with the same source are references of one another.")
     ] = False,
@@ -53,13 +54,14 @@ def evaluate(
         target=target,
         source_column=source_column,
         target_column=target_column,
+        heads_column=heads_column,
         group_by_source=group_by_source,
     )
 
     def answers(folder: Path, name: str | None) -> list[str]:
         translator = load(folder, checkpoint=name, device=device)
         with counter(f"translated by {folder}", total=len(test.sources)) as advance:
-            found = translator.translate(test.sources, beam=beam, on_progress=advance)
+            found = translator.translate(test.sources, heads=test.heads, beam=beam, on_progress=advance)
         return [hypotheses[0].text for hypotheses in found]
 
     def report_on(folder: Path, texts: list[str]) -> Report:

@@ -27,9 +27,18 @@ def translate(
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
     alignment: Annotated[bool, typer.Option(help="Add the attention weights to the JSON.")] = False,
     column: Annotated[str, typer.Option(help="The source column of a table, a name or a number.")] = "1",
-    format: Annotated[str, typer.Option(help="auto (by suffix), text, tsv, csv, jsonl or parquet.")] = "auto",
+    heads_column: Annotated[
+        str | None, typer.Option(help="The column of heads, for a model that reads trees.")
+    ] = None,
+    format: Annotated[
+        str, typer.Option(help="auto (by suffix), text, conllu, tsv, csv, jsonl or parquet.")
+    ] = "auto",
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="torch, ctranslate2, or auto: the fastest that is exact.")
+    ] = "auto",
+    threads: Annotated[int | None, typer.Option(min=1, help="Processors to use; all if not given.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
     """Translate lines: as many lines out as in, in order.
@@ -39,26 +48,45 @@ def translate(
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import read_source
     from seqloom.data.report import DataReport
+    from seqloom.exchange.engines import Wanted, load_translator
     from seqloom.files import check_can_write
     from seqloom.progress import counter
-    from seqloom.run import load
 
     if out:
         check_can_write(out)
-    translator = load(run, checkpoint=checkpoint, device=device)
+    wanted = Wanted(beam=beam, nbest=nbest, alignment=alignment, scores=json_)
+    translator, used = load_translator(
+        run, engine, checkpoint=checkpoint, device=device, threads=threads, wanted=wanted
+    )
     report = DataReport()
-    options = DataConfig.checked({"format": format, "source_column": column}, "data")
-    examples = read_source(file, format=options.format, source_column=options.source_column, report=report)
+    columns = {"source_column": column, "heads_column": heads_column}
+    options = DataConfig.checked({"format": format, **columns}, "data")
+    examples = read_source(
+        file,
+        format=options.format,
+        source_column=options.source_column,
+        heads_column=options.heads_column,
+        report=report,
+    )
     number = 0
     with _output(out) as write, counter("translated") as advance:
-        while chunk := [example.source for example in islice(examples, _LINES_AT_A_TIME)]:
+        while chunk := list(islice(examples, _LINES_AT_A_TIME)):
             answers = translator.translate(
-                chunk, beam=beam, nbest=nbest, alignment=alignment, on_progress=advance
+                [example.source for example in chunk],
+                heads=[example.heads for example in chunk],
+                beam=beam,
+                nbest=nbest,
+                alignment=alignment,
+                on_progress=advance,
             )
-            for line, hypotheses in zip(chunk, answers, strict=True):
+            for example, hypotheses in zip(chunk, answers, strict=True):
                 number += 1
                 ranked = nbest is not None and nbest > 1
-                lines = [_json(number, line, hypotheses)] if json_ else _plain(number, hypotheses, ranked)
+                lines = (
+                    [_json(number, example.source, hypotheses, used)]
+                    if json_
+                    else _plain(number, hypotheses, ranked)
+                )
                 write("".join(f"{text}\n" for text in lines))
     if report.lines:
         print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
@@ -70,9 +98,10 @@ def _plain(number: int, hypotheses: list[Hypothesis], ranked: bool) -> Iterator[
         yield f"{number}\t{hypothesis.score:.4f}\t{text}" if ranked else text
 
 
-def _json(number: int, source: str, hypotheses: list[Hypothesis]) -> str:
+def _json(number: int, source: str, hypotheses: list[Hypothesis], engine: str = "torch") -> str:
     answers = [asdict(hypothesis) for hypothesis in hypotheses]
-    return json.dumps({"line": number, "source": source, "hypotheses": answers}, ensure_ascii=False)
+    line = {"line": number, "source": source, "engine": engine, "hypotheses": answers}
+    return json.dumps(line, ensure_ascii=False)
 
 
 @contextmanager

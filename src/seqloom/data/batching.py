@@ -113,15 +113,19 @@ def _cut(widths: Indices, batch_tokens: int) -> list[int]:
 
 def collate(store: TokenStore, indices: Indices) -> Batch:
     """The batch of these pairs."""
-    return batch_of(gather(store, "source", indices), gather(store, "target", indices), indices)
+    heads = gather(store, "heads", indices) if "heads" in store.ids else None
+    return batch_of(gather(store, "source", indices), gather(store, "target", indices), indices, heads)
 
 
 def collate_ids(
-    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]] | None, index: Sequence[int]
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]] | None,
+    index: Sequence[int],
+    heads: Sequence[Sequence[int]] | None = None,
 ) -> Batch:
-    """The batch of these ids, which come without BOS and EOS."""
-    target = None if targets is None else _flatten(targets)
-    return batch_of(_flatten(sources), target, np.asarray(index, np.int64))
+    """The batch of these ids, which come without BOS and EOS; heads are those of source tokens."""
+    target, trees = (None if rows is None else _flatten(rows) for rows in (targets, heads))
+    return batch_of(_flatten(sources), target, np.asarray(index, np.int64), trees)
 
 
 class Rows(NamedTuple):
@@ -146,11 +150,12 @@ def _flatten(rows: Sequence[Sequence[int]]) -> Rows:
     return Rows(np.fromiter(chain.from_iterable(rows), np.int64), lengths)
 
 
-def batch_of(source: Rows, target: Rows | None, index: Indices) -> Batch:
+def batch_of(source: Rows, target: Rows | None, index: Indices, heads: Rows | None = None) -> Batch:
     """The batch of these rows, which come without BOS and EOS."""
     source_ids, source_lengths = with_eos(source)
+    source_heads = None if heads is None else _with_roots(heads)
     if target is None:
-        return Batch(source_ids, source_lengths, torch.from_numpy(index))
+        return Batch(source_ids, source_lengths, torch.from_numpy(index), source_heads=source_heads)
     target_out, target_lengths = with_eos(target)
     return Batch(
         source_ids,
@@ -160,6 +165,7 @@ def batch_of(source: Rows, target: Rows | None, index: Indices) -> Batch:
         target_out=target_out,
         target_lengths=target_lengths,
         target_tokens=int(target.lengths.sum()) + len(index),
+        source_heads=source_heads,
     )
 
 
@@ -169,6 +175,13 @@ def with_eos(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
     padded[real] = rows.ids
     padded[np.arange(len(padded)), rows.lengths] = EOS
     return torch.from_numpy(padded), torch.from_numpy(rows.lengths + 1)
+
+
+def _with_roots(heads: Rows) -> torch.Tensor:
+    """(B, S) heads; the end of a sentence and padding are roots of their own, for which PAD stands as well."""
+    padded, real = _padded(heads)
+    padded[real] = heads.ids
+    return torch.from_numpy(padded)
 
 
 def _with_bos(rows: Rows) -> torch.Tensor:

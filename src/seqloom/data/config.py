@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from seqloom.settings import Settings
 
-Format = Literal["auto", "tsv", "csv", "jsonl", "parquet", "text"]
+Format = Literal["auto", "tsv", "csv", "jsonl", "parquet", "text", "conllu"]
 Part = Literal["train", "valid"]
 
 
@@ -16,7 +16,13 @@ def _one_or_many(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
+def _number_or_name(value: object) -> object:
+    """A number as text: `--set data.heads_column=3` is YAML, where 3 is no text."""
+    return str(value) if type(value) is int else value
+
+
 Files = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]
+Column = Annotated[str, BeforeValidator(_number_or_name)]
 
 
 class NoiseConfig(Settings):
@@ -54,9 +60,12 @@ class DataConfig(Settings):
     valid: Files = Field((), description="tables of pairs for validation")
     valid_source: str | None = Field(None, description="the validation sources, one per line")
     valid_target: str | None = Field(None, description="the validation targets, one per line")
-    source_column: str = Field("1", min_length=1, description="a column's name, or its number from 1")
-    target_column: str = Field(
+    source_column: Column = Field("1", min_length=1, description="a column's name, or its number from 1")
+    target_column: Column = Field(
         "2", min_length=1, description="the same; several references: 2,3,4; none: text without targets"
+    )
+    heads_column: Column | None = Field(
+        None, min_length=1, description="the heads of the source's words, for model.positions=syntax"
     )
     format: Format = Field(
         "auto", description="auto: by the suffix before .gz; text: lines without targets, for language models"
@@ -77,6 +86,8 @@ class DataConfig(Settings):
         ):
             if (source is None) != (target is None):
                 raise ValueError(f"{names[1]} and {names[2]} go together: give both or neither")
+            if source is not None and self.heads_column is not None:
+                raise ValueError("heads_column is a column of a table; of two files the source may be CoNLL-U")
             if tables and source is not None:
                 raise ValueError(f"give {names[0]} or {names[1]} and {names[2]}, not all of them")
         return self

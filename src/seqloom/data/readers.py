@@ -1,4 +1,4 @@
-"""Files to examples, one at a time: tables, plain text and two line-aligned files."""
+"""Files to examples, one at a time: tables, plain text or CoNLL-U, and two aligned files of these."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from itertools import chain, zip_longest
 from seqloom.data.config import DataConfig, Format, Part
 from seqloom.data.lines import lines
 from seqloom.data.report import DataReport
-from seqloom.data.tables import SUFFIXES, rows, suffix, table_format
+from seqloom.data.syntax import Sentence, parse_heads, read_conllu
+from seqloom.data.tables import SUFFIXES, Malformed, Picked, rows, suffix, table_format
 from seqloom.errors import SeqloomError
-from seqloom.types import Example
+from seqloom.types import Example, Heads
 
 
 def read_corpus(config: DataConfig, part: Part, report: DataReport) -> Iterator[Example]:
@@ -24,27 +25,61 @@ def read_corpus(config: DataConfig, part: Part, report: DataReport) -> Iterator[
         )
     if source is not None and target is not None:
         yield from read_parallel(source, target, report)
-    columns = {"source_column": config.source_column, "target_column": config.target_column}
     for path in config.train if train else config.valid:
         if config.format == "text":
             yield from read_source(path, format="text", source_column="1", report=report)
         else:
-            yield from read(path, format=config.format, **columns, report=report)
+            yield from read(
+                path,
+                format=config.format,
+                source_column=config.source_column,
+                target_column=config.target_column,
+                heads_column=config.heads_column,
+                report=report,
+            )
+
+
+def has_trees(config: DataConfig, part: Part) -> bool:
+    """Whether the sources of one part of the corpus have dependency trees."""
+    source = config.source if part == "train" else config.valid_source
+    return is_conllu(source) if source else config.heads_column is not None and not config.is_text
+
+
+def is_conllu(path: str) -> bool:
+    return SUFFIXES.get(suffix(path)) == "conllu"
 
 
 def read(
-    path: str, *, format: Format = "auto", source_column: str, target_column: str, report: DataReport
+    path: str,
+    *,
+    format: Format = "auto",
+    source_column: str,
+    target_column: str,
+    heads_column: str | None = None,
+    report: DataReport,
 ) -> Iterator[Example]:
     """The pairs of a table. Malformed records go to the report.
 
     Of several target columns (`2,3,4`) the first is the target; the others are in `columns`, as written.
     """
-    for row, picked in rows(path, table_format(path, format), source_column, _names(target_column)):
+    targets = _names(target_column)
+    wanted = [*targets, heads_column] if heads_column else targets
+    for row, picked in rows(path, table_format(path, format), source_column, wanted):
         report.total += 1
         if isinstance(picked, str):
             report.drop(Example(row.text, line=row.line, file=path), picked)
-        else:
-            yield Example(picked.source, picked.target, row.line, path, picked.others)
+            continue
+        example = Example(picked.source, picked.target if targets else None, row.line, path, picked.others)
+        try:
+            yield replace(example, heads=_heads(picked, heads_column, targets)) if heads_column else example
+        except Malformed as fault:
+            report.drop(example, str(fault))
+
+
+def _heads(picked: Picked, column: str, targets: list[str]) -> Heads:
+    """The tree in the column of heads, for which `rows` was asked behind the targets."""
+    written = picked.others[column] if targets else picked.target
+    return parse_heads(written or "", picked.source)
 
 
 def references(example: Example, target_column: str) -> list[str]:
@@ -60,42 +95,80 @@ def _names(target_column: str) -> list[str]:
 
 
 def read_source(
-    path: str, *, format: Format = "auto", source_column: str, report: DataReport
+    path: str,
+    *,
+    format: Format = "auto",
+    source_column: str,
+    heads_column: str | None = None,
+    report: DataReport,
 ) -> Iterator[Example]:
     """One example per line or record, for translating: empty and malformed ones stay, as empty sources.
 
-    A file that is no table by its suffix is plain text.
+    A file that is neither a table nor CoNLL-U by its suffix is plain text.
     """
     if format == "auto":
         format = SUFFIXES.get(suffix(path), "text")
-    if format == "text":
-        for number, line in enumerate(lines(path), 1):
-            report.total += 1
-            yield Example(line, line=number, file=path)
-        return
-    for row, picked in rows(path, format, source_column, []):
+    for example, fault in (
+        _text_sources(path, conllu=format == "conllu")
+        if format in ("text", "conllu")
+        else _table_sources(path, format, source_column, heads_column)
+    ):
         report.total += 1
+        if fault:
+            report.change(example, fault)
+        yield replace(example, source="") if fault else example
+
+
+def _text_sources(path: str, *, conllu: bool) -> Iterator[tuple[Example, str]]:
+    """Every source, and what is wrong with it."""
+    for sentence in _sentences(path, conllu=conllu):
+        yield Example(sentence.text, line=sentence.line, file=path, heads=sentence.heads), sentence.fault
+
+
+def _table_sources(
+    path: str, format: Format, source_column: str, heads_column: str | None
+) -> Iterator[tuple[Example, str]]:
+    """Every source, and what is wrong with it."""
+    for row, picked in rows(path, format, source_column, [heads_column] if heads_column else []):
         if isinstance(picked, str):
-            example = Example(row.text, line=row.line, file=path)
-            report.change(example, picked)
-            yield replace(example, source="")
-        else:
-            yield Example(picked.source, None, row.line, path, picked.others)
+            yield Example(row.text, line=row.line, file=path), picked
+            continue
+        example = Example(picked.source, None, row.line, path, picked.others)
+        try:
+            heads = _heads(picked, heads_column, []) if heads_column else None
+            found, fault = replace(example, heads=heads), ""
+        except Malformed as error:
+            found, fault = example, str(error)
+        yield found, fault
 
 
 def read_parallel(source: str, target: str, report: DataReport) -> Iterator[Example]:
-    """The pairs of two files whose lines belong together; different lengths are an error."""
+    """The pairs of two files whose lines, or sentences of CoNLL-U, belong together; as many must be in both."""
     if source == target == "-":
         raise SeqloomError("Source and target cannot both be standard input.", "name a file for one of them")
-    sources, targets = lines(source), lines(target)
+    sources, targets = (_sentences(path, conllu=is_conllu(path)) for path in (source, target))
     number = 0
     for number, (left, right) in enumerate(zip_longest(sources, targets), 1):
         if left is None or right is None:
             rest = number + sum(1 for _ in chain(sources, targets))
             counts = (number - 1, rest) if left is None else (rest, number - 1)
+            unit = "sentences" if is_conllu(source) or is_conllu(target) else "lines"
             raise SeqloomError(
-                f"{source} has {counts[0]:,} lines, but {target} has {counts[1]:,}.",
+                f"{source} has {counts[0]:,} {unit}, but {target} has {counts[1]:,}.",
                 "line-aligned files must be equally long; find where they part",
             )
         report.total += 1
-        yield Example(left, right, number, source)
+        example = Example(left.text, right.text, left.line, source, heads=left.heads)
+        if fault := left.fault or right.fault:
+            report.drop(example, fault)
+        else:
+            yield example
+
+
+def _sentences(path: str, *, conllu: bool) -> Iterator[Sentence]:
+    """The sentences of a CoNLL-U file, or the lines of any other."""
+    if conllu:
+        yield from read_conllu(path)
+        return
+    for number, line in enumerate(lines(path), 1):
+        yield Sentence(number, line)

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.data.report import DataReport
+from seqloom.data.syntax import cut_heads, token_heads
+from seqloom.data.tables import Malformed
 from seqloom.errors import SeqloomError
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
@@ -29,15 +31,18 @@ _REPORT = "data-report.json"
 
 
 class TokenStore:
-    """The ids of every pair, without BOS and EOS. Nothing is in memory but what is asked for."""
+    """The ids of every pair, without BOS and EOS, and perhaps heads: the tree of each source.
+
+    Nothing is in memory but what is asked for.
+    """
 
     def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
         self.folder = folder
         self.token_counts: dict[str, int] = meta["tokens"]
         self._count: int = meta["count"]
         dtypes: dict[str, str] = meta["dtypes"]
-        self.ids = {side: _map(folder / f"{side}.bin", np.dtype(dtypes[side])) for side in _SIDES}
-        self.offsets = {side: _map(folder / f"{side}.idx", _OFFSET) for side in _SIDES}
+        self.ids = {side: _map(folder / f"{side}.bin", np.dtype(dtype)) for side, dtype in dtypes.items()}
+        self.offsets = {side: _map(folder / f"{side}.idx", _OFFSET) for side in dtypes}
 
     def __len__(self) -> int:
         return self._count
@@ -73,6 +78,7 @@ class TokenStore:
         *,
         max_length: int,
         long: Long,
+        trees: bool = False,
         on_progress: Callable[[int], None] | None = None,
         threads: int,
     ) -> TokenStore:
@@ -86,10 +92,13 @@ class TokenStore:
         partial.mkdir(parents=True)
         report = DataReport()
         try:
-            with _Writer(partial, tokenizers) as writer:
+            with _Writer(partial, tokenizers, trees=trees) as writer:
                 for chunk in _chunks(examples):
-                    ids = _encode(chunk, tokenizers, threads)
-                    writer.append(_fit(chunk, ids, max_length=max_length, long=long, report=report))
+                    rows: Iterable[Ids] = _encode(chunk, tokenizers, threads)
+                    fitting = chunk
+                    if trees:
+                        fitting, rows = _with_heads(chunk, rows, tokenizers.source, report)
+                    writer.append(_fit(fitting, rows, max_length=max_length, long=long, report=report))
                     if on_progress:
                         on_progress(len(chunk))
             report.save(partial / _REPORT)
@@ -124,29 +133,31 @@ def cache_key(*parts: str) -> str:
     return digest.hexdigest()
 
 
-Ids = tuple[list[int], list[int]]
+Ids = tuple[list[int], ...]  # of the source, of the target, and perhaps the heads of the source's tokens
 
 
 class _Writer:
-    """Appends to the files of both sides; describes them in meta.json when all went well."""
+    """Appends to the files of both sides and of the trees; describes them in meta.json when all went well."""
 
-    def __init__(self, folder: Path, tokenizers: TokenizerPair) -> None:
+    def __init__(self, folder: Path, tokenizers: TokenizerPair, *, trees: bool) -> None:
         self._folder = folder
         self._fingerprint = tokenizers.fingerprint
         self._dtypes = {"source": _dtype(tokenizers.source), "target": _dtype(tokenizers.target)}
-        self._ends = dict.fromkeys(_SIDES, 0)
+        if trees:
+            self._dtypes["heads"] = np.dtype("<i4")
+        self._ends = dict.fromkeys(self._dtypes, 0)
         self._count = 0
         self._files: dict[str, IO[bytes]] = {}
 
     def __enter__(self) -> _Writer:
-        for name in (f"{side}.{kind}" for side in _SIDES for kind in ("bin", "idx")):
+        for name in (f"{side}.{kind}" for side in self._ends for kind in ("bin", "idx")):
             self._files[name] = open(self._folder / name, "wb")
-        for side in _SIDES:
+        for side in self._ends:
             self._files[f"{side}.idx"].write(np.zeros(1, _OFFSET).tobytes())
         return self
 
     def append(self, pairs: Sequence[Ids]) -> None:
-        for place, side in enumerate(_SIDES):
+        for place, side in enumerate(self._ends):
             rows = [pair[place] for pair in pairs]
             ends = self._ends[side] + np.cumsum([len(row) for row in rows], dtype=_OFFSET)
             ids = np.fromiter(chain.from_iterable(rows), self._dtypes[side])
@@ -188,6 +199,22 @@ def _encode(chunk: Sequence[Example], tokenizers: TokenizerPair, threads: int) -
     )
 
 
+def _with_heads(
+    chunk: Sequence[Example], ids: Iterable[Ids], tokenizer: Tokenizer, report: DataReport
+) -> tuple[list[Example], list[Ids]]:
+    """The examples whose trees fit their tokens, and their ids with the heads."""
+    kept, rows = list[Example](), list[Ids]()
+    for example, (source, target) in zip(chunk, ids, strict=True):
+        try:
+            heads = token_heads(tokenizer, source, example.heads or ())
+        except Malformed as fault:
+            report.drop(example, str(fault))
+            continue
+        kept.append(example)
+        rows.append((source, target, heads))
+    return kept, rows
+
+
 def _fit(
     chunk: Sequence[Example],
     ids: Iterable[Ids],
@@ -197,8 +224,8 @@ def _fit(
     report: DataReport,
 ) -> list[Ids]:
     """The pairs that are neither empty nor too long; longer ones are treated as `long` says."""
-    kept = []
-    for example, (source, target) in zip(chunk, ids, strict=True):
+    kept: list[Ids] = []
+    for example, (source, target, *trees) in zip(chunk, ids, strict=True):
         if not target or (not source and example.target is not None):
             side = "text" if example.target is None else "target" if source else "source"
             report.drop(example, f"{side} has no tokens")
@@ -218,7 +245,8 @@ def _fit(
                 continue
             report.change(example, f"{side} cut to data.max_length={max_length} tokens")
             source, target = source[:max_length], target[:max_length]
-        kept.append((source, target))
+            trees = [cut_heads(heads, max_length) for heads in trees]
+        kept.append((source, target, *trees))
     return kept
 
 

@@ -26,6 +26,7 @@ SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
+    ".conllu": "conllu",
 }
 FALLBACK_KEYS = {"1": "source", "2": "target"}
 
@@ -64,7 +65,7 @@ def table_format(path: str, format: Format) -> Format:
     if format == "auto":
         ending = suffix(path)
         format = "tsv" if ending in ("", ".txt") else SUFFIXES.get(ending, "text")
-    if format == "text":
+    if format in ("text", "conllu"):
         raise SeqloomError(
             f"{shown(path)} is no table of pairs that can be told by its name (TSV, CSV, JSONL, Parquet).",
             "say data.format=tsv (csv, jsonl, parquet), or give two aligned text files as source and target",

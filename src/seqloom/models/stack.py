@@ -11,6 +11,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from seqloom.errors import SeqloomError
 from seqloom.nn.blocks import Activation, BlockShape, EncoderBlock, NormName, NormPlace
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import Tie
@@ -23,6 +24,7 @@ from seqloom.nn.longattention import (
 )
 from seqloom.nn.multihead import SelfAttention
 from seqloom.nn.positions import InputPositions, PositionName
+from seqloom.nn.syntax import TreeInput, tree_positions
 from seqloom.settings import ModelSettings, Settings
 from seqloom.types import Batch
 
@@ -56,6 +58,8 @@ class EncoderSettings(Settings):
 class StackSettings(ModelSettings):
     """What every stack of attention blocks is made of, whatever its shape."""
 
+    READS_TREES: ClassVar[bool] = False  # whether positions may be those of the source's dependency tree
+
     SIZES: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"width": 96, "layers": 2, "heads": 4, "ffn": 384},
         "small": {"width": 256, "layers": 3, "heads": 4, "ffn": 1024},
@@ -69,7 +73,7 @@ class StackSettings(ModelSettings):
     v_width: int | None = Field(None, ge=1, description="of a head's values; None = width / heads")
     scaled: bool = Field(True, description="scores are divided by √qk_width")
     positions: PositionName = Field(
-        "sinusoidal", description="none, sinusoidal, learned, relative, rotary, alibi or t5"
+        "sinusoidal", description="none, sinusoidal, learned, relative, rotary, alibi, t5 or syntax"
     )
     max_length: int = Field(
         1024, ge=1, description="of learned positions, and of sources under linformer attention"
@@ -77,7 +81,7 @@ class StackSettings(ModelSettings):
     relative_distance: int = Field(16, ge=1, description="the longest that relative positions tell apart")
     ffn: int = Field(ge=1, description="inner width of the feed-forward blocks")
     activation: Activation = Field(
-        "relu", description="of the feed-forward: relu, gelu, swiglu; none = without it"
+        "relu", description="of the feed-forward: relu, gelu, silu, swiglu; none = without it"
     )
     norm: NormName = Field("layer", description="layer or rms")
     norm_place: NormPlace = Field("before", description="of every block: before, after or none")
@@ -89,7 +93,12 @@ class StackSettings(ModelSettings):
     def _fits_together(self) -> Self:
         if self.width % self.heads and (self.qk_width is None or self.v_width is None):
             raise ValueError(f"model.heads={self.heads} does not divide model.width={self.width}")
-        if self.positions == "sinusoidal" and self.width % 2:
+        if self.positions == "syntax" and not self.READS_TREES:
+            raise ValueError(
+                f"model.positions=syntax is for sources with a dependency tree, and {self.name} reads none; "
+                "choose model.name=transformer or other positions"
+            )
+        if self.positions in ("sinusoidal", "syntax") and self.width % 2:
             raise ValueError(f"model.width={self.width} must be even: positions are pairs of sine and cosine")
         if self.positions == "rotary" and self.shape().qk_width % 2:
             raise ValueError(
@@ -97,6 +106,10 @@ class StackSettings(ModelSettings):
                 "must be even; set model.qk_width"
             )
         return self
+
+    @property
+    def reads_trees(self) -> bool:
+        return self.positions == "syntax"
 
     def shape(self) -> BlockShape:
         """What all blocks share."""
@@ -140,7 +153,12 @@ class Encoder(nn.Module):
         shape = settings.shape()
         self.width = settings.width
         self.source_embedding = embedding
-        self.source_positions = InputPositions(settings.positions, settings.width, settings.max_length)
+        self.reads_trees = settings.reads_trees
+        self.source_positions = (
+            TreeInput(settings.width)
+            if settings.reads_trees
+            else InputPositions(settings.positions, settings.width, settings.max_length)
+        )
         self.dropout = Dropout(settings.dropout)
         self.encoder = nn.ModuleList(
             EncoderBlock(shape, settings.encoder.kind(layer, settings.max_length))
@@ -148,18 +166,29 @@ class Encoder(nn.Module):
         )
         self.encoder_norm = shape.final_norm()
 
-    def embed(self, embedding: nn.Module, positions: nn.Module, ids: Tensor, at: Tensor) -> Tensor:
+    def embed(self, embedding: nn.Module, positions: nn.Module, ids: Tensor, *at: Tensor) -> Tensor:
         """√D e(id) and what the positions add, (B, T, D)."""
-        return self.dropout(positions(embedding(ids) * math.sqrt(self.width), at))
+        return self.dropout(positions(embedding(ids) * math.sqrt(self.width), *at))
 
     def encode(self, batch: Batch) -> Tensor:
         """The encoded source, (B, S, D)."""
         at = torch.arange(batch.source.shape[1], device=batch.source.device)
-        x = self.embed(self.source_embedding, self.source_positions, batch.source, at)
+        tree = tree_positions(_heads(batch)) if self.reads_trees else None
+        places = (at,) if tree is None else (at, tree.depth)
+        x = self.embed(self.source_embedding, self.source_positions, batch.source, *places)
         mask = batch.source_mask
         for block in self.encoder:
-            x = block(x, mask)
+            x = block(x, mask, None if tree is None else tree.relative)
         return self.encoder_norm(x)
+
+
+def _heads(batch: Batch) -> Tensor:
+    if batch.source_heads is None:
+        raise SeqloomError(
+            "The model reads the dependency tree of a source, and a source has none.",
+            "name the column of heads (data.heads_column, --heads-column), or give a CoNLL-U file",
+        )
+    return batch.source_heads
 
 
 def initialise(blocks: nn.Module) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
+from typing import ClassVar, cast
 
 import torch
 from pydantic import Field
@@ -18,6 +18,8 @@ from seqloom.types import Batch, Step, Tree, Vocabularies
 
 
 class TransformerSettings(WithEncoder):
+    READS_TREES: ClassVar[bool] = True
+
     name: str = "transformer"
     decoder_layers: int | None = Field(None, ge=1, description="of the decoder, if not the same")
 
@@ -107,6 +109,12 @@ for _name, _summary, _paper, _overrides in (
         "Transformer whose scores fall with distance",
         "Press, Smith & Lewis 2022, arXiv:2108.12409",
         {"positions": "alibi"},
+    ),
+    (
+        "transformer-syntax",
+        "Transformer that reads the dependency tree of the source: depths and distances in it",
+        "Wang, Tu, Wang & Shi 2019, arXiv:1909.00383",
+        {"positions": "syntax"},
     ),
     (
         "transformer-linformer",

@@ -11,10 +11,11 @@ from torch.nn.functional import gelu, silu
 
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.multihead import CrossAttention, KeysValues, SelfAttention
-from seqloom.nn.positions import PositionName, attention_positions
+from seqloom.nn.positions import AttentionPositions, PositionName, attention_positions
 from seqloom.nn.prefix import PrefixAttention
+from seqloom.nn.syntax import TreeRelative
 
-Activation = Literal["relu", "gelu", "swiglu", "none"]
+Activation = Literal["relu", "gelu", "silu", "swiglu", "none"]
 NormName = Literal["layer", "rms"]
 NormPlace = Literal["before", "after", "none"]
 
@@ -41,7 +42,19 @@ class BlockShape:
         self, *, causal: bool, kind: Callable[..., SelfAttention] = SelfAttention
     ) -> SelfAttention:
         """Made by `kind`, which takes what SelfAttention takes."""
-        positions = attention_positions(
+        return kind(
+            self.width,
+            self.heads,
+            self.qk_width,
+            self.v_width,
+            scaled=self.scaled,
+            positions=self._attention_positions(causal),
+        )
+
+    def _attention_positions(self, causal: bool) -> AttentionPositions:
+        if self.positions == "syntax" and not causal:  # only a source has a tree
+            return TreeRelative(self.qk_width, self.v_width, clip=self.clip, scaled=self.scaled)
+        return attention_positions(
             self.positions,
             self.heads,
             self.qk_width,
@@ -49,9 +62,6 @@ class BlockShape:
             causal=causal,
             scaled=self.scaled,
             clip=self.clip,
-        )
-        return kind(
-            self.width, self.heads, self.qk_width, self.v_width, scaled=self.scaled, positions=positions
         )
 
     def cross_attention(self) -> CrossAttention:
@@ -104,6 +114,8 @@ class FeedForward(nn.Module):
             return x.relu()
         if self.activation == "gelu":
             return gelu(x)
+        if self.activation == "silu":
+            return silu(x)
         gate, value = x.chunk(2, dim=-1)
         return silu(gate) * value
 
@@ -131,8 +143,9 @@ class EncoderBlock(_Block):
         self.attention = shape.self_attention(causal=False, kind=kind)
         self.attention_residual = Residual(shape)
 
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        attended = self.attention(self.attention_residual.enter(x), mask=mask)
+    def forward(self, x: Tensor, mask: Tensor, at: Tensor | None = None) -> Tensor:
+        """(B, S, D) from (B, S, D). mask (B, S): which positions are real; at: see SelfAttention."""
+        attended = self.attention(self.attention_residual.enter(x), mask=mask, at=at)
         return self.feed_forward(self.attention_residual.leave(x, attended))
 
 

@@ -46,9 +46,11 @@ class LinformerAttention(SelfAttention):
         super().__init__(*shape, scaled=scaled, positions=positions)
         self.projection = nn.Parameter(torch.randn(self.heads if per_head else 1, rank, max_length))
 
-    def forward(self, x: Tensor, *, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+    def forward(
+        self, x: Tensor, *, mask: Tensor | None = None, causal: bool = False, at: Tensor | None = None
+    ) -> Tensor:
         """(B, T, D) from (B, T, D); padding has no part in the projected keys and values."""
-        assert not causal, "a projected key mixes past and future"
+        assert not causal and at is None, "a projected key mixes past and future, and has no place"
         length, longest = x.shape[1], self.projection.shape[-1]
         if length > longest:
             raise SeqloomError(
@@ -89,9 +91,11 @@ class BlockSparseAttention(SelfAttention):
         self.register_buffer("draws", torch.tensor(draws, dtype=torch.long), persistent=False)
         self.draws: Tensor
 
-    def forward(self, x: Tensor, *, mask: Tensor | None = None, causal: bool = False) -> Tensor:
+    def forward(
+        self, x: Tensor, *, mask: Tensor | None = None, causal: bool = False, at: Tensor | None = None
+    ) -> Tensor:
         """(B, T, D) from (B, T, D). mask (B, T): which positions are real."""
-        assert not causal, "blocks see both sides"
+        assert not causal and at is None, "blocks see both sides, in the order of the sequence"
         length = x.shape[1]
         if self.sees_all(length):
             return super().forward(x, mask=mask)

@@ -62,10 +62,15 @@ class SelfAttention(Heads):
         q, k, v = (self.split(part) for part in self.query_key_value(x).split_with_sizes(widths, dim=-1))
         return self.positions.rotate(q, at), self.positions.rotate(k, at), v
 
-    def forward(self, x: Tensor, *, mask: Tensor | None = None, causal: bool = False) -> Tensor:
-        """(B, T, D) from (B, T, D). mask (B, T): which positions are real; (B, 1, T, T): who sees whom."""
+    def forward(
+        self, x: Tensor, *, mask: Tensor | None = None, causal: bool = False, at: Tensor | None = None
+    ) -> Tensor:
+        """(B, T, D) from (B, T, D). mask (B, T): which positions are real; (B, 1, T, T): who sees whom.
+
+        `at` is what the positions go by, if that is not the order of the sequence.
+        """
         length = x.shape[1]
-        at = torch.arange(length, device=x.device)
+        at = torch.arange(length, device=x.device) if at is None else at
         q, k, v = self._project(x, at)
         allowed = padding_mask(mask) if mask is not None and mask.dim() == 2 else mask
         bias = self.positions.bias(q, at, length)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
 
-PositionName = Literal["none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5"]
+PositionName = Literal["none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5", "syntax"]
 
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
@@ -36,7 +36,8 @@ class InputPositions(nn.Module):
 
     def __init__(self, name: PositionName, width: int, max_length: int) -> None:
         super().__init__()
-        self.sinusoidal, self.width = name == "sinusoidal", width
+        self.width = width
+        self.sinusoidal = name in ("sinusoidal", "syntax")  # syntax: of a target, which has no tree
         self.table = nn.Embedding(max_length, width) if name == "learned" else None
         if self.table is not None:
             nn.init.normal_(self.table.weight, std=width**-0.5)

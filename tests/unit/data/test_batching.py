@@ -270,3 +270,23 @@ def test_prefetching_stops_with_its_consumer() -> None:
     assert threading.active_count() == before + 1
     stream.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
+
+
+def test_heads_go_with_the_source_and_padding_has_none() -> None:
+    batch = collate_ids([[5, 6, 7], [8], []], [[9]] * 3, range(3), [[2, 0, -1], [0], []])
+    assert batch.source_heads is not None
+    assert batch.source_heads.tolist() == [[2, 0, -1, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    assert batch.source_heads.shape == batch.source.shape
+    assert collate_ids([[5]], None, [0], [[0]]).source_heads is not None
+    assert collate_ids([[5]], [[6]], [0]).source_heads is None
+
+
+def test_heads_come_from_the_store(tmp_path: Path) -> None:
+    config = TextConfig(tokenizer="word", byte_fallback=False)
+    pair = TokenizerPair.train(config, lambda: [("a b c", "a b c")] * 5)
+    data = [Example("a b c", "a", heads=(2, 0, 2)), Example("a", "b c", heads=(0,))]
+    store = TokenStore.write(tmp_path / "store", data, pair, max_length=9, long="drop", trees=True, threads=1)
+    batch = collate(store, np.array([1, 0]))
+    assert batch.source_heads is not None
+    assert batch.source_heads.tolist() == [[0, 0, 0, 0], [2, 0, 2, 0]]
+    assert batch.source_heads.dtype == torch.long

@@ -478,3 +478,89 @@ def test_plain_text_is_lines_without_targets(tmp_path: Path) -> None:
         ("b", None),
         ("d", None),
     ]
+
+
+# Trees
+
+CONLLU = """# text = Dogs bark
+1\tDogs\t_\t_\t_\t_\t2\t_\t_\t_
+2\tbark\t_\t_\t_\t_\t0\t_\t_\t_
+
+1\tbroken\t_\t_\t_\t_\t7\t_\t_\t_
+
+1\tGo\t_\t_\t_\t_\t0\t_\t_\t_
+"""
+
+
+@pytest.mark.parametrize(
+    "name, content, columns",
+    [
+        ("a.tsv", "dogs bark\tHunde\t2 0\ncats\tKatzen\t1\n", ("1", "2", "3")),
+        ("a.tsv", "tree\tde\ten\n2 0\tHunde\tdogs bark\n1\tKatzen\tcats\n", ("en", "de", "tree")),
+        ("a.csv", "2 0,dogs bark,Hunde\n1,cats,Katzen\n", ("2", "3", "1")),
+        (
+            "a.jsonl",
+            '{"source": "dogs bark", "target": "Hunde", "h": "2 0"}\n'
+            '{"source": "cats", "target": "Katzen", "h": "1"}\n',
+            ("1", "2", "h"),
+        ),
+    ],
+)
+def test_a_column_of_heads(write: Write, name: str, content: str, columns: tuple[str, str, str]) -> None:
+    path, report = write(name, content), DataReport()
+    source, target, heads = columns
+    config = DataConfig(train=(path,), source_column=source, target_column=target, heads_column=heads)
+    (example,) = read_corpus(config, "train", report)
+    assert (example.source, example.target, example.heads) == ("dogs bark", "Hunde", (2, 0))
+    assert [(line.reason, line.text) for line in report.lines] == [("the heads have no root", "cats\tKatzen")]
+    report = DataReport()
+    first, second = read_source(path, source_column=source, heads_column=heads, report=report)
+    assert (first.source, first.heads) == ("dogs bark", (2, 0))
+    assert (second.source, second.heads, second.line) == ("", None, first.line + 1)
+    assert [(line.reason, line.dropped) for line in report.lines] == [("the heads have no root", False)]
+
+
+def test_a_column_of_heads_that_is_not_there(write: Write) -> None:
+    path, report = write("a.tsv", "dogs bark\tHunde\n"), DataReport()
+    assert read(path, report=report, heads_column="3") == []
+    assert report.lines[0].reason == "too few columns"
+    with pytest.raises(SeqloomError, match="has no column 'tree'"):
+        read(path, heads_column="tree")
+
+
+def test_two_files_of_which_one_or_both_are_conllu(write: Write) -> None:
+    trees = write("en.conllu.gz", gzip.compress(CONLLU.encode()))
+    text, report = write("de.txt", "Hunde bellen\nkaputt\nGeh\n"), DataReport()
+    found = list(read_parallel(trees, text, report))
+    assert [(e.source, e.target, e.heads, e.line) for e in found] == [
+        ("Dogs bark", "Hunde bellen", (2, 0), 2),
+        ("Go", "Geh", (0,), 7),
+    ]
+    (line,) = report.lines
+    assert (line.line, line.reason) == (5, "a head is not the number of a word")
+    assert report.total == 3
+    swapped = list(read_parallel(text, trees, DataReport()))
+    assert [(e.source, e.target, e.heads) for e in swapped] == [
+        ("Hunde bellen", "Dogs bark", None),
+        ("Geh", "Go", None),
+    ]
+
+
+def test_conllu_and_text_of_different_lengths(write: Write) -> None:
+    trees, text = write("en.conllu", CONLLU), write("de.txt", "Hunde bellen\n")
+    with pytest.raises(SeqloomError, match=r"en.conllu has 3 sentences, but .*de.txt has 1\."):
+        list(read_parallel(trees, text, DataReport()))
+
+
+def test_conllu_to_translate_keeps_a_place_for_every_sentence(write: Write) -> None:
+    report = DataReport()
+    found = list(read_source(write("a.conllu", CONLLU), source_column="1", report=report))
+    assert [(e.source, e.heads) for e in found] == [("Dogs bark", (2, 0)), ("", None), ("Go", (0,))]
+    assert [(line.line, line.text) for line in report.lines] == [(5, "broken")]
+    named = list(read_source(write("a.txt", CONLLU), format="conllu", source_column="1", report=report))
+    assert [e.heads for e in named] == [(2, 0), None, (0,)]
+
+
+def test_conllu_is_no_table_of_pairs(write: Write) -> None:
+    with pytest.raises(SeqloomError, match="is no table of pairs"):
+        read(write("a.conllu", CONLLU))

@@ -199,3 +199,29 @@ def test_the_cache_key_keeps_its_parts_apart() -> None:
     assert cache_key("ab", "c") != cache_key("a", "bc")
     assert cache_key("a", "b") == cache_key("a", "b")
     assert len(cache_key()) == 64
+
+
+# Trees
+
+
+def test_heads_of_words_become_heads_of_tokens(tmp_path: Path) -> None:
+    data = [Example("w1 w2 w3", "w1", 1, heads=(2, 0, 2)), Example("w4", "w2 w3", 2, heads=(0,))]
+    store = write(tmp_path / "store", data, trees=True)
+    assert store._row("heads", 0).tolist() == [2, 0, 2]
+    assert store._row("heads", 1).tolist() == [0]
+    assert store.target(1).tolist() == tokenizers().target.encode("w2 w3")
+    assert "heads" not in write(tmp_path / "other", data).ids
+
+
+def test_a_tree_is_cut_with_its_source_and_one_that_does_not_fit_is_told(tmp_path: Path) -> None:
+    data = [
+        Example("w1 w2 w3 w4", "w1", 1, heads=(3, 1, 0, 3)),
+        Example("w1 unseen unknown", "w1", 2, heads=(2, 0, 2)),  # the unknown are one token
+        Example("w1", "w2", 3, heads=(0,)),
+    ]
+    store = write(tmp_path / "store", data, trees=True, max_length=2, long="truncate")
+    assert [store._row("heads", i).tolist() for i in range(len(store))] == [[0, 1], [0]]
+    assert told(store) == [
+        (2, "not as many heads as words that the tokenizer sees"),
+        (1, "source cut to data.max_length=2 tokens"),
+    ]

@@ -34,7 +34,8 @@ def build(name: str, **fields: Any) -> nn.Module:
 
 def batch(*pairs: tuple[list[int], list[int]]) -> Batch:
     sources, targets = zip(*pairs, strict=True)
-    return collate_ids(sources, targets, range(len(pairs)))
+    heads = [[0] * len(source) for source in sources]  # for those that read trees
+    return collate_ids(sources, targets, range(len(pairs)), heads)
 
 
 WITH_TARGET = [name for name, entry in architectures().items() if entry.task != "fill"]

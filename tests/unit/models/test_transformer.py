@@ -63,9 +63,9 @@ def mask_off(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     forward = SelfAttention.forward
 
     def all_seen(
-        layer: SelfAttention, x: Tensor, *, mask: Tensor | None = None, causal: bool = False
+        layer: SelfAttention, x: Tensor, *, mask: Tensor | None = None, causal: bool = False, **more: Any
     ) -> Tensor:
-        return forward(layer, x, mask=mask)
+        return forward(layer, x, mask=mask, **more)
 
     monkeypatch.setattr(SelfAttention, "forward", all_seen)
     return monkeypatch
@@ -74,7 +74,7 @@ def mask_off(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_no_gradient_leads_from_an_answer_to_a_later_token(positions: str) -> None:
     model = _build(positions=positions, layers=2).double()
-    batch = collate_ids([[4, 5, 6]] * 2, [[5, 6, 7, 8, 9]] * 2, range(2))
+    batch = collate_ids([[4, 5, 6]] * 2, [[5, 6, 7, 8, 9]] * 2, range(2), [[0, 1, 1]] * 2)
     embedded: list[Tensor] = []
     model.target_positions.register_forward_hook(lambda module, inputs, out: embedded.append(out))
     logits = model(batch)
@@ -137,11 +137,13 @@ def test_without_the_mask_decoding_fails_whatever_the_loss_says(mask_off: pytest
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_only_without_positions_a_permuted_source_gives_the_permuted_answer(positions: str) -> None:
     model = _build(positions=positions, layers=2).double().eval()
-    batch = collate_ids([[4, 5, 6, 7, 8], [9, 10]], None, range(2))
+    batch = collate_ids([[4, 5, 6, 7, 8], [9, 10]], None, range(2), [[0, 1, 1, 3, 4], [0, 1]])
     # Six tokens and three, the end of sentence among them; padding stays where it is.
     orders = [torch.tensor([3, 0, 5, 1, 4, 2]), torch.tensor([2, 0, 1, 3, 4, 5])]
     rows = torch.arange(2).unsqueeze(1), torch.stack(orders)
-    permuted = Batch(batch.source[rows], batch.source_lengths, batch.index)
+    permuted = Batch(
+        batch.source[rows], batch.source_lengths, batch.index, source_heads=batch.source_heads
+    )  # the tree of the places
     real = batch.source_mask
     answer, expected = model.encode(permuted)[real], model.encode(batch)[rows][real]
     if positions == "none":
@@ -153,9 +155,40 @@ def test_only_without_positions_a_permuted_source_gives_the_permuted_answer(posi
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_the_decoder_knows_the_order_of_the_past_by_its_positions_or_its_mask(positions: str) -> None:
     model = _build(positions=positions, layers=2).double().eval()
-    batch = collate_ids([[4, 5]] * 2, [[5, 6, 7], [6, 5, 7]], range(2))
+    batch = collate_ids([[4, 5]] * 2, [[5, 6, 7], [6, 5, 7]], range(2), [[0, 1]] * 2)
     one, other = model(batch)[:, 3]
     assert not torch.allclose(one, other, rtol=0.0, atol=1e-6)
+
+
+def test_another_tree_is_another_answer_where_trees_are_read() -> None:
+    trees = [[2, 0, 2], [0, 1, 2], [0, -1, 1]]
+    for positions in ("syntax", "relative"):
+        model = _build(positions=positions).double().eval()
+        one, *others = model(collate_ids([[4, 5, 6]] * 3, [[7, 8]] * 3, range(3), trees))
+        for other in others:
+            assert torch.allclose(one, other, rtol=0.0, atol=1e-9) == (positions == "relative")
+
+
+def test_a_model_that_reads_trees_asks_for_them() -> None:
+    model = _build("transformer-syntax")
+    with pytest.raises(
+        SeqloomError, match="reads the dependency tree of a source, and a source has none"
+    ) as error:
+        model(collate_ids([[4, 5, 6]], [[7]], range(1)))
+    assert "--heads-column" in error.value.hint and "CoNLL-U" in error.value.hint
+
+
+@pytest.mark.parametrize("name", ["lm", "prefix-lm", "mlm"])
+def test_what_has_no_source_with_a_tree_refuses_its_positions(name: str) -> None:
+    with pytest.raises(SeqloomError, match=f"model.positions=syntax is .* and {name} reads none"):
+        compose(None, {"model.name": name, "model.positions": "syntax"})
+
+
+def test_trees_need_full_attention_and_pairs_of_sine_and_cosine() -> None:
+    with pytest.raises(SeqloomError, match=r"model.encoder.attention=window works with .*, not with syntax"):
+        compose(None, {"model.positions": "syntax", "model.encoder.attention": "window"})
+    with pytest.raises(SeqloomError, match=r"model\.width=9 must be even"):
+        compose(None, {"model.positions": "syntax", "model.width": 9, "model.heads": 3})
 
 
 def test_learned_positions_end_with_a_sentence_about_source_and_target() -> None:

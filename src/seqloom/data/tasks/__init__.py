@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
-from seqloom.data.tasks import dates, numbers, symbols
+from seqloom.data.tasks import dates, needles, numbers, symbols
 from seqloom.errors import unknown
 from seqloom.types import Example
 
@@ -30,6 +30,9 @@ TASKS: dict[str, Task] = {
         Task("sort", "2 to 10 digits, in order", symbols.sort),
         Task("addition", "123+89 to 212", symbols.addition),
         Task("recall", "a letter before 1 to 49 digits, to that letter", symbols.recall_near_or_far),
+        Task(
+            "needles", "four numbered letters among 1,000 others, in the order of their numbers", needles.draw
+        ),
         Task("dates", "dates as people write them, in seven languages, to 2024-03-05", dates.draw),
         Task("numbers", "numbers in English words to German words (needs num2words)", numbers.draw),
     )

@@ -1,0 +1,133 @@
+"""Dependency trees of sources: read from a column of heads or from CoNLL-U, and mapped from words to tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+from seqloom.data.lines import lines
+from seqloom.data.tables import Malformed
+from seqloom.text.tokenizer import Tokenizer
+from seqloom.text.training import SPACE
+from seqloom.types import CONTINUES, UNK, Heads
+
+_MARK = SPACE.encode()
+_WORD = re.compile(rb"(?:^M*|M+)(?!M|\Z)".replace(b"M", b"(?:" + _MARK + b")"))  # where words begin
+_COLUMNS = 10  # of a word in CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC
+
+
+def parse_heads(column: str, text: str) -> Heads:
+    """The heads that a column such as `2 0 2` gives to the words of a text; Malformed says what is wrong."""
+    try:
+        heads = tuple(map(int, column.split()))
+    except ValueError:
+        raise Malformed("a head is not a number") from None
+    if len(heads) != len(text.split()):
+        raise Malformed("not as many heads as words")
+    _check_tree(heads)
+    return heads
+
+
+def _check_tree(heads: Heads) -> None:
+    """Several roots are allowed: a line may hold two sentences, or a tag before one."""
+    if not all(0 <= head <= len(heads) for head in heads):
+        raise Malformed("a head is not the number of a word")
+    if heads and 0 not in heads:
+        raise Malformed("the heads have no root")
+    rooted = {0}
+    for word in range(1, len(heads) + 1):
+        path: dict[int, None] = {}
+        while word not in rooted:
+            if word in path:
+                raise Malformed("the heads go in a circle")
+            path[word] = None
+            word = heads[word - 1]
+        rooted.update(path)
+
+
+class Sentence(NamedTuple):
+    """A line of text, or a sentence of a CoNLL-U file: its words with a space between, and their heads."""
+
+    line: int  # of its first word
+    text: str
+    heads: Heads | None = None
+    fault: str = ""  # why it is none
+
+
+def read_conllu(path: str) -> Iterator[Sentence]:
+    """The sentences of a CoNLL-U file, by their syntactic words: `zum` is there as `zu dem`.
+
+    Comments, ranges (`1-2`) and empty nodes (`1.1`) are passed over.
+    """
+    block: list[tuple[int, str]] = []
+    for number, line in enumerate(chain(lines(path), [""]), 1):
+        if line.strip():
+            if not line.startswith("#"):
+                block.append((number, line))
+        elif block:
+            yield _sentence(block)
+            block = []
+
+
+def _sentence(block: list[tuple[int, str]]) -> Sentence:
+    start = block[0][0]
+    try:
+        words = [word for _, line in block if (word := _word(line))]
+        heads = _heads(words)
+    except Malformed as fault:
+        forms = [cell for _, line in block for cell in line.split("\t")[1:2]]
+        return Sentence(start, " ".join(forms), fault=str(fault))
+    return Sentence(start, " ".join(form for _, form, _ in words), heads)
+
+
+def _word(line: str) -> tuple[str, str, str] | None:
+    """ID, FORM and HEAD of a word; None for a range or an empty node."""
+    cells = line.split("\t")
+    if len(cells) != _COLUMNS:
+        raise Malformed("a word of CoNLL-U without ten columns")
+    if "-" in cells[0] or "." in cells[0]:
+        return None
+    form = " ".join(cells[1].split())
+    if not form:
+        raise Malformed("a word of CoNLL-U without a form")
+    return cells[0], form, cells[6]
+
+
+def _heads(words: Sequence[tuple[str, str, str]]) -> Heads:
+    """The heads of the words of the text; a form with a space (`10 000`) is two, the second under the first."""
+    if [number for number, _, _ in words] != [str(number) for number in range(1, len(words) + 1)]:
+        raise Malformed("the words of CoNLL-U are not numbered 1, 2, 3 …")
+    heads = parse_heads(" ".join(head or "_" for _, _, head in words), " ".join("w" for _ in words))
+    sizes = [len(form.split()) for _, form, _ in words]
+    first = [1 + sum(sizes[:i]) for i in range(len(sizes))]
+    found: list[int] = []
+    for place, size, head in zip(first, sizes, heads, strict=True):
+        found += [first[head - 1] if head else 0, *[place] * (size - 1)]
+    return tuple(found)
+
+
+def token_heads(tokenizer: Tokenizer, ids: Sequence[int], heads: Heads) -> list[int]:
+    """Per id of a text the place from 1 of its head's first token, 0 for a root; CONTINUES inside a word."""
+    starts = _starts(tokenizer, ids)
+    places = [place for place, begins in enumerate(starts, 1) if begins]
+    if len(places) != len(heads):
+        raise Malformed("not as many heads as words that the tokenizer sees")
+    of_words = iter(places[head - 1] if head else 0 for head in heads)
+    return [next(of_words) if begins else CONTINUES for begins in starts]
+
+
+def _starts(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bool]:
+    """Whether each id begins a word, with the spaces before it; spaces at the end belong to the last word."""
+    parts = tokenizer.bytes_of(ids)
+    if tokenizer.settings.kind == "word":  # an unknown word is unknown with its space
+        parts = [_MARK + part if id == UNK else part for id, part in zip(ids, parts, strict=True)]
+    begins = {found.start() for found in _WORD.finditer(b"".join(parts))}
+    ends = list(accumulate(map(len, parts)))
+    return [not begins.isdisjoint(range(end - len(part), end)) for part, end in zip(parts, ends, strict=True)]
+
+
+def cut_heads(heads: Sequence[int], length: int) -> list[int]:
+    """The heads of the first tokens; where a head was cut away, there is a root."""
+    return [0 if head > length else head for head in heads[:length]]
