@@ -79,7 +79,7 @@ def main() -> None:
         **TRAIN,
         **TUNE,
     }
-    noise = {"data.noise.kind": "infill", "data.noise.share": 0.3}
+    noise = {"data.noise.kind": "infill", "data.noise.share": 0.26}
     text |= {**PRETRAIN, "model.dropout": 0.1}
     masked = trained(work, "masked", {**text, **MASKED, "model.name": "mlm"})
     denoising = trained(work, "denoising", {**text, **DENOISING, **noise})

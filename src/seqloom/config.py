@@ -61,6 +61,8 @@ def from_tree(tree: Mapping[str, Any], where: str) -> Config:
         if not isinstance(sections[key], Mapping):
             raise SeqloomError(f"{key} in {where} must be a section of options, got {sections[key]!r}.")
     chosen = dict(sections.get("model", {}))
+    if not chosen.keys() & {"name", "size"}:
+        chosen = _changed(_inherited(sections.get("train", {})), chosen)
     entry = architecture(str(chosen.pop("name", "transformer")))
     config = Config(
         data=_settled(DataConfig.checked(sections.get("data", {}), "data", where), entry),
@@ -71,6 +73,20 @@ def from_tree(tree: Mapping[str, Any], where: str) -> Config:
     )
     _check_data_fits(config, entry)
     return config
+
+
+def _inherited(train: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The model of the run to start from, if none is named; of an `lm` or `mlm` what a Transformer has."""
+    runs = train.get("init_from")
+    first = runs.split(",")[0].strip() if isinstance(runs, str) else next(iter(runs or ()), None)
+    file = Path(first) / "config.yaml" if first else None
+    if file is None or not file.is_file():  # what is wrong with it is told where its weights are read
+        return {}
+    theirs = dict(read_yaml(file).get("model") or {})
+    if architecture(str(theirs.get("name"))).task == "translate":
+        return theirs
+    kept = architecture("transformer").settings.model_fields.keys() & theirs.keys() - {"name"}
+    return {key: theirs[key] for key in kept}
 
 
 def _settled(data: DataConfig, entry: Architecture) -> DataConfig:

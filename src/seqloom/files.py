@@ -6,10 +6,11 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from seqloom.errors import SeqloomError
 
@@ -51,6 +52,26 @@ def check_can_write(path: Path) -> None:
         raise SeqloomError(f"{path} is a folder, not a file to write to.", "name a file")
     if not os.access(path.parent, os.W_OK):
         raise SeqloomError(f"{path} cannot be written: there is no folder {path.parent} to write to.")
+
+
+@contextmanager
+def output(path: Path | None) -> Iterator[IO[str]]:
+    """Where to write text: standard output as it comes, or a file that appears when it is whole."""
+    if path is None or str(path) == "-":
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        file = partial.open("w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise SeqloomError(f"{path} cannot be written: {error.strerror}.", "choose another --out") from error
+    try:
+        with file:
+            yield file
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from seqloom.evaluate.metrics import evaluate, parse_metrics
 from seqloom.files import new_folder, write_atomically, write_json
 from seqloom.machine import keep_freed_memory
 from seqloom.registry import architecture
-from seqloom.run import Run, build_model, choose_device, load
+from seqloom.run import Run, Use, build_model, choose_device, load, load_filler, load_generator, use_of
 from seqloom.text.config import MASK
 from seqloom.training.checkpoint import TrainState, load_weights, weights_of
 from seqloom.training.log import RunLog, duration
@@ -48,10 +48,11 @@ def train(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     quiet: bool = False,
-) -> ModelTranslator:
-    """The translator of a new run in `out`, trained on a table of pairs or on two aligned files.
+) -> Any:
+    """What the new run in `out` is for, trained on a table of pairs, on two aligned files or on text.
 
-    `settings` holds further options by their dotted names, e.g. {"train.max_steps": 1000}.
+    That is a ModelTranslator for pairs; for text a Generator (`lm`) or a Filler (`mlm`). `settings` holds
+    further options by their dotted names, e.g. {"train.max_steps": 1000}.
     """
     values = {
         "data.train": str(pairs) if pairs is not None else None,
@@ -65,7 +66,12 @@ def train(
     composed = compose(Path(config) if config else None, values)
     run = create(composed, out, quiet=quiet)
     continue_run(run, quiet=quiet)
-    return load(run.folder, device=composed.train.device)
+    loaders: dict[Use, Callable[..., Any]] = {
+        "translate": load,
+        "generate": load_generator,
+        "fill": load_filler,
+    }
+    return loaders[use_of(composed)](run.folder, device=composed.train.device)
 
 
 def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:

@@ -135,7 +135,7 @@ def load(folder: str | Path, *, checkpoint: str | None = None, device: str = "au
     """The translator of a run directory: raw text in, raw text out."""
     run = Run.open(folder)
     config = run.config()
-    if architecture(config.model.name).task == "fill":
+    if use_of(config) != "translate":
         raise _other_use(run, "translate")
     model, tokenizers = load_model(run, checkpoint=checkpoint)
     target = choose_device(device)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.files import new_folder, point_to, sha256, write_atomically, write_json
+from seqloom.files import new_folder, output, point_to, sha256, write_atomically, write_json
 
 
 def _names(folder: Path) -> list[str]:
@@ -79,3 +80,22 @@ def test_a_link_moves_in_one_step(tmp_path: Path) -> None:
 def test_the_checksum(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     assert sha256(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_output_appears_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    with output(path) as file:
+        file.write("ä\n")
+        assert not path.exists()
+    assert path.read_text(encoding="utf-8") == "ä\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_output_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with contextlib.suppress(ZeroDivisionError), output(path) as file:
+        file.write("half")
+        raise ZeroDivisionError
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

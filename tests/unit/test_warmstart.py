@@ -115,3 +115,13 @@ def test_runs_with_different_tokenizers(folder: Path) -> None:
     runs = (str(folder / "mlm"), str(folder / "other"))
     with pytest.raises(SeqloomError, match="have different tokenizers"):
         run(folder, "pairs.tsv", "mixed", **{"train.init_from": runs})
+
+
+@pytest.mark.parametrize("before", ["mlm", "denoising"])
+def test_a_run_that_names_no_model_has_that_of_the_run_it_starts_from(folder: Path, before: str) -> None:
+    theirs = Run.open(folder / before).config().model.model_dump()
+    start = {"train.init_from": str(folder / before)}
+    ours = compose(None, {**start, "model.dropout": 0.4}).model.model_dump()
+    assert (ours["name"], ours["dropout"]) == ("transformer", 0.4)
+    assert all(ours[key] == theirs[key] for key in ("width", "layers", "heads", "ffn", "size"))
+    assert compose(None, {**start, "model.size": "small"}).model.model_dump()["width"] != theirs["width"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -132,9 +131,10 @@ def make(
 ) -> None:
     """Writes pairs of a generated task as TSV."""
     from seqloom.data.tasks import generate
+    from seqloom.files import output
 
     examples = generate(task, count, seed)
-    with _output(out) as file:
+    with output(out) as file:
         for example in examples:
             file.write(f"{example.source}\t{example.target}\n")
 
@@ -180,25 +180,6 @@ def _sample(examples: Iterator[Example], count: int, random: Random) -> list[Exa
 
 def _others(example: Example) -> dict[str, Any]:
     return {"columns": dict(example.columns)} if example.columns else {}
-
-
-@contextlib.contextmanager
-def _output(path: Path | None) -> Iterator[IO[str]]:
-    """Standard output, or a file that appears only when it is complete."""
-    if path is None or str(path) == "-":
-        yield sys.stdout
-        return
-    part = path.with_name(f".{path.name}.part")
-    try:
-        file = part.open("w", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise SeqloomError(f"{path} cannot be written: {error.strerror}.", "choose another --out") from error
-    try:
-        with file:
-            yield file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 # From data to the screen

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -80,11 +80,11 @@ def _open(path: Path, assignments: list[str]) -> tuple[nn.Module, TokenStore]:
     """The model of a run (best weights) or of a configuration (fresh ones), and its validation part."""
     from seqloom.config import compose
     from seqloom.corpus import Corpus
-    from seqloom.run import Run, build_model, load
+    from seqloom.run import Run, build_model, load_model
 
     if path.is_dir():
         run = Run.open(path)
-        model: Any = load(path, device="cpu").model
+        model, _ = load_model(run)
         config = run.config()
         return model, Corpus(config.data, config.text).reopen(run).valid
     if not path.is_file():

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from seqloom.cli.translate import _output
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def score(
     """
     from seqloom.data.report import DataReport, clean
     from seqloom.decode.scoring import Totals
-    from seqloom.files import check_can_write
+    from seqloom.files import check_can_write, output
     from seqloom.inspect.picture import check_suffix
     from seqloom.progress import counter
     from seqloom.run import Run, load_scorer, use_of
@@ -93,14 +92,15 @@ def score(
     examples = clean(_read(data, files or [], source, target, report), report)
     scorer = load_scorer(run, checkpoint=checkpoint, device=device)
     totals, lowest = Totals(), list[Scored]()
-    with _output(out) if out else nullcontext(len) as write, counter("scored") as advance:
+    with output(out) if out else nullcontext() as stream, counter("scored") as advance:
         while chunk := list(islice(examples, _LINES_AT_A_TIME)):
             pairs = [("", e.source) if e.target is None else (e.source, e.target) for e in chunk]
             scores = scorer.score(pairs, heads=[e.heads for e in chunk], on_progress=advance)
             scored = [Scored(*one) for one in zip(chunk, scores, strict=True)]
             for one in scored:
                 totals.add(one.text, one.score)
-                write(json.dumps(one.as_dict(), ensure_ascii=False) + "\n")
+                if stream:
+                    stream.write(json.dumps(one.as_dict(), ensure_ascii=False) + "\n")
             lowest = nsmallest(worst, [*lowest, *scored], key=lambda one: one.score.mean)
         if not totals.lines:
             report.refuse_if_mostly_gone()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -49,7 +48,7 @@ def translate(
     from seqloom.data.readers import read_source
     from seqloom.data.report import DataReport
     from seqloom.exchange.engines import Wanted, load_translator
-    from seqloom.files import check_can_write
+    from seqloom.files import check_can_write, output
     from seqloom.progress import counter
 
     if out:
@@ -69,7 +68,7 @@ def translate(
         report=report,
     )
     number = 0
-    with _output(out) as write, counter("translated") as advance:
+    with output(out) as stream, counter("translated") as advance:
         while chunk := list(islice(examples, _LINES_AT_A_TIME)):
             answers = translator.translate(
                 [example.source for example in chunk],
@@ -87,7 +86,7 @@ def translate(
                     if json_
                     else _plain(number, hypotheses, ranked)
                 )
-                write("".join(f"{text}\n" for text in lines))
+                stream.write("".join(f"{text}\n" for text in lines))
     if report.lines:
         print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
 
@@ -102,19 +101,3 @@ def _json(number: int, source: str, hypotheses: list[Hypothesis], engine: str = 
     answers = [asdict(hypothesis) for hypothesis in hypotheses]
     line = {"line": number, "source": source, "engine": engine, "hypotheses": answers}
     return json.dumps(line, ensure_ascii=False)
-
-
-@contextmanager
-def _output(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """Where to write: standard output as it comes, or a file that appears when it is whole."""
-    if path is None:
-        yield sys.stdout.write
-        sys.stdout.flush()
-        return
-    partial = path.with_name(f".{path.name}.part")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            yield file.write
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -91,10 +92,14 @@ def choose(lengths: Indices, share: float, random: np.random.Generator) -> Flags
 
 
 def spans(lengths: Indices, share: float, span: float, random: np.random.Generator) -> Flags:
-    """About this share of all positions, in spans of that length on average, at least one in each row."""
+    """About this share of all positions, in spans of that length on average, at least one in each row.
+
+    Spans that begin anywhere at a rate r overlap, and leave exp(-r · length) uncovered: so r = -log(1 - share)
+    / length. In short rows the one that each must have makes it more, the end that cuts spans makes it less.
+    """
     ends = np.cumsum(lengths)
     row = np.repeat(np.arange(len(lengths)), lengths)
-    begins = random.random(len(row)) < share / span
+    begins = random.random(len(row)) < -math.log(max(1 - share, 1e-9)) / span
     first = ends - lengths + (random.random(len(lengths)) * lengths).astype(np.int64)
     without = (np.bincount(row, begins, minlength=len(lengths)) == 0) & (lengths > 0)
     begins[first[without]] = True

@@ -40,7 +40,9 @@ def joined(*masks: Tensor | None) -> Tensor | None:
 
 
 def as_bias(mask: Tensor | None, bias: Tensor | None) -> Tensor | None:
-    """One thing to add to the scores: the bias where looking is allowed, -∞ where not."""
+    """One thing to add to the scores (B, H, T, S): the bias where looking is allowed, -∞ where not."""
+    if bias is not None and bias.dim() == 3:
+        bias = bias.unsqueeze(0)  # torch's fused kernel takes no other shape
     if bias is None or mask is None:
         return mask if bias is None else bias
     return bias.masked_fill(~mask, -math.inf)

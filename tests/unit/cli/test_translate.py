@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from pathlib import Path
 
-from seqloom.cli.translate import _json, _output, _plain
+from seqloom.cli.translate import _json, _plain
 from seqloom.types import Hypothesis
 
 
@@ -28,22 +26,3 @@ def test_json_is_one_line_per_input_line() -> None:
     value = json.loads(line)
     assert (value["line"], value["source"]) == (7, "ä")
     assert [one["text"] for one in value["hypotheses"]] == ["a\nb", "c"]
-
-
-def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "out.txt"
-    with _output(path) as write:
-        write("ä\n")
-        assert not path.exists()
-    assert path.read_text(encoding="utf-8") == "ä\n"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_failure_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "out.txt"
-    path.write_text("old")
-    with contextlib.suppress(ZeroDivisionError), _output(path) as write:
-        write("half")
-        raise ZeroDivisionError
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]

@@ -108,7 +108,7 @@ def test_what_is_refused_before_any_work(run: Run, tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match="There is no quantization called 'int4'"):
         export_ctranslate2(run.folder, tmp_path / "x", quantization="int4")
     (tmp_path / "empty.txt").write_text("\n \n")
-    with pytest.raises(SeqloomError, match=r"empty.txt/x cannot be written: Not a directory"):
+    with pytest.raises(SeqloomError, match=r"empty.txt/x cannot be written: File exists"):
         export_ctranslate2(run.folder, tmp_path / "empty.txt" / "x")
     with pytest.raises(SeqloomError, match="has no line to verify the export with"):
         export_ctranslate2(run.folder, tmp_path / "x", verify=str(tmp_path / "empty.txt"))
