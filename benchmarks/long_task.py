@@ -104,7 +104,7 @@ def run(config: Config, folder: Path) -> Row:
 
 def averages(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
     """For every kind the mean over its seeds of all that was measured."""
-    names = ("exact", "low", "high", "symbols", "milliseconds")
+    names = ("exact", "low", "high", "symbols", "steps", "milliseconds")
     groups = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS}
     return {
         kind: {name: statistics.mean(row[name] for row in mine) for name in names}
@@ -115,10 +115,12 @@ def averages(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
 
 def table(rows: Sequence[Row]) -> str:
     """Markdown: a line per kind."""
-    lines = ["| attention | whole answers, % | symbols, % | processor ms per update |", "|---|---|---|---|"]
+    lines = ["| attention | whole answers, % | symbols, % | updates | processor ms per update |"]
+    lines.append("|---|---|---|---|---|")
     for kind, mean in averages(rows).items():
         exact = "{exact:.1f} [{low:.1f}, {high:.1f}]".format(**mean)
-        lines.append(f"| `{kind}` | {exact} | {mean['symbols']:.1f} | {mean['milliseconds']:.0f} |")
+        cells = (exact, f"{mean['symbols']:.1f}", f"{mean['steps']:,.0f}", f"{mean['milliseconds']:.0f}")
+        lines.append(f"| `{kind}` | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

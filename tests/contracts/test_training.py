@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from seqloom.data.batching import collate_ids
+from seqloom.decode.plan import Plan
 from seqloom.decode.search import beam_search
 from seqloom.training.checkpoint import load_weights, weights_of
 from seqloom.training.config import TrainConfig
@@ -36,7 +37,7 @@ def test_it_overfits_eight_pairs(default_case: Any) -> None:
             break
         updater.update(batch.target_tokens, config.learning_rate * min(1.0, step / 20))
     assert mean < 0.01
-    found = beam_search(model.eval(), collate_ids(SOURCES, None, range(8), HEADS), beam=3, max_lengths=[9] * 8)
+    found = beam_search(model.eval(), collate_ids(SOURCES, None, range(8), HEADS), Plan(3), max_lengths=[9] * 8)
     assert [hypotheses[0].tokens for hypotheses in found] == TARGETS
 
 

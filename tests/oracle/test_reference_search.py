@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -15,8 +16,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqloom.data.batching import collate_ids
+from seqloom.decode.plan import Found, Plan
+from seqloom.decode.ranking import Ranking
 from seqloom.decode.reference import exhaustive_search, reference_beam_search
-from seqloom.decode.search import Found, beam_search
+from seqloom.decode.rules import Rules
+from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.registry import architectures
 from seqloom.types import EOS, Batch, Step, Tree, Vocabularies
@@ -69,10 +73,10 @@ def test_the_fast_beam_search_returns_what_the_slow_one_returns(
 ) -> None:
     model = _model(name, seed, ends)
     sources, longest = zip(*sentences, strict=True)
-    found = beam_search(model, _batch(sources), beam=beam, max_lengths=longest, length_penalty=penalty)
+    found = beam_search(model, _batch(sources), Plan(beam, Ranking(alpha=penalty)), max_lengths=longest)
     for source, limit, fast in zip(sources, longest, found, strict=True):
         slow = reference_beam_search(
-            model, _batch([source]), beam=beam, max_length=limit, length_penalty=penalty
+            model, _batch([source]), Plan(beam, Ranking(alpha=penalty)), max_length=limit
         )
         _same(fast, slow)
 
@@ -82,9 +86,9 @@ def test_the_fast_beam_search_returns_what_the_slow_one_returns(
 def test_a_beam_as_wide_as_the_space_finds_what_exact_search_finds(name: str, penalty: float) -> None:
     model, source, longest = _model(name, 0, -1.0), [4, 3, 5], 3
     everything = (V - EOS - 1) ** longest
-    best = exhaustive_search(model, _batch([source]), max_length=longest, length_penalty=penalty)
+    best = exhaustive_search(model, _batch([source]), max_length=longest, ranking=Ranking(alpha=penalty))
     (found,) = beam_search(
-        model, _batch([source]), beam=2 * everything, max_lengths=[longest], length_penalty=penalty
+        model, _batch([source]), Plan(2 * everything, Ranking(alpha=penalty)), max_lengths=[longest]
     )
     _same(found[:1], [best])
 
@@ -124,10 +128,10 @@ def test_they_agree_where_many_tokens_are_impossible(
     model = Sparse(seed, density=density)
     longest = [limit for _, limit in sentences]
     batch = _batch([[source] for source, _ in sentences])
-    found = beam_search(model, batch, beam=beam, max_lengths=longest, length_penalty=penalty)
+    found = beam_search(model, batch, Plan(beam, Ranking(alpha=penalty)), max_lengths=longest)
     for (source, limit), fast in zip(sentences, found, strict=True):
         slow = reference_beam_search(
-            model, _batch([[source]]), beam=beam, max_length=limit, length_penalty=penalty
+            model, _batch([[source]]), Plan(beam, Ranking(alpha=penalty)), max_length=limit
         )
         _same(fast, slow)
 
@@ -154,16 +158,102 @@ def test_exact_search_finds_the_best_of_all_that_are_enumerated(
         )
         ranked.append((tokens[-1] == EOS and total > -math.inf, total / len(tokens) ** penalty, tokens))
     finished, score, tokens = max(ranked)
-    best = exhaustive_search(model, _batch([[3]]), max_length=longest, length_penalty=penalty)
+    best = exhaustive_search(model, _batch([[3]]), max_length=longest, ranking=Ranking(alpha=penalty))
     assert best.score == pytest.approx(score, abs=1e-12)
     assert (best.finished, best.tokens) == (finished, [token for token in tokens if token != EOS])
-    beam = reference_beam_search(model, _batch([[3]]), beam=2, max_length=longest, length_penalty=penalty)[0]
+    beam = reference_beam_search(model, _batch([[3]]), Plan(2, Ranking(alpha=penalty)), max_length=longest)[0]
     assert (best.finished, best.score) >= (beam.finished, beam.score - 1e-12)
+
+
+TOKENS = st.integers(EOS + 1, 5)
+
+
+@st.composite
+def plans(draw: st.DrawFn, sentences: int) -> tuple[Plan, list[Rules]]:
+    """Any plan for so many sentences of Sparse, and the rules of each sentence alone."""
+    groups = draw(st.integers(1, 3))
+    ranking = Ranking(
+        draw(st.sampled_from(["none", "length", "gnmt"])),
+        alpha=draw(st.sampled_from([0.0, 0.6, 1.5])),
+        reward=draw(st.sampled_from([0.0, 0.3, 2.0])),
+    )
+    prefixes = draw(st.lists(st.lists(TOKENS, max_size=2), min_size=sentences, max_size=sentences))
+    allowed = draw(st.none() | st.sets(st.integers(EOS, 5), min_size=1))
+    others: dict[str, Any] = {
+        "forbidden": draw(st.lists(st.lists(TOKENS, min_size=1, max_size=2), max_size=2)),
+        "allowed": None if allowed is None else torch.tensor([token in allowed for token in range(6)]),
+        "min_length": draw(st.integers(0, 3)),
+        "no_repeat": draw(st.integers(0, 2)),
+    }
+    plan = Plan(
+        groups * draw(st.integers(1, 3)),
+        ranking,
+        stop=draw(st.sampled_from(["ahead", "count", "hopeless", "length"])),
+        wanted=draw(st.integers(1, 2)),
+        groups=groups,
+        diversity=draw(st.sampled_from([0.0, 0.5, 3.0])),
+        rules=Rules(prefixes=prefixes, **others),
+    )
+    return plan, [Rules(prefixes=[prefix], **others) for prefix in prefixes]
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    density=st.sampled_from([0.3, 1.0]),
+    sentences=st.lists(st.tuples(st.integers(3, 7), st.integers(1, 5)), min_size=1, max_size=4),
+    data=st.data(),
+)
+@settings(max_examples=300, deadline=None)
+def test_they_agree_on_every_plan(
+    seed: int, density: float, sentences: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    model = Sparse(seed, density=density)
+    plan, rules = data.draw(plans(len(sentences)))
+    batch = _batch([[source] for source, _ in sentences])
+    found = beam_search(model, batch, plan, max_lengths=[limit for _, limit in sentences])
+    for (source, limit), own, fast in zip(sentences, rules, found, strict=True):
+        alone = replace(plan, rules=own)
+        _same(fast, reference_beam_search(model, _batch([[source]]), alone, max_length=limit))
+
+
+@pytest.mark.parametrize("name", ["transformer", "lstm-additive", "prefix-lm"])
+def test_they_agree_on_coverage(name: str) -> None:
+    model, sources = _model(name, 0, 0.0), [[4, 3, 5], [3], [6, 6, 4, 3]]
+    plan = Plan(3, Ranking(coverage=0.8))
+    plain = beam_search(model, _batch(sources), Plan(3), max_lengths=[3] * 3)
+    found = beam_search(model, _batch(sources), plan, max_lengths=[3] * 3)
+    assert [one.score for one in found[2]] != [one.score for one in plain[2]]
+    for source, fast in zip(sources, found, strict=True):
+        _same(fast, reference_beam_search(model, _batch([source]), plan, max_length=3))
+
+
+def test_coverage_needs_attention() -> None:
+    with pytest.raises(SeqloomError, match="coverage penalty needs a model with attention"):
+        beam_search(_model("lstm-last", 0, 0.0), _batch([[3]]), Plan(2, Ranking(coverage=1.0)), max_lengths=[3])
+
+
+@given(seed=st.integers(0, 10_000), wanted=st.integers(1, 3), reward=st.sampled_from([0.0, 0.5]))
+@settings(max_examples=100, deadline=None)
+def test_stopping_when_nothing_can_win_changes_no_winner(seed: int, wanted: int, reward: float) -> None:
+    model = Sparse(seed, density=1.0)
+    ranking = Ranking(alpha=0.7, reward=reward)
+    early = Plan(4, ranking, stop="hopeless", wanted=wanted)
+    (one,) = beam_search(model, _batch([[3]]), early, max_lengths=[5])
+    (all_,) = beam_search(model, _batch([[3]]), Plan(4, ranking, stop="length"), max_lengths=[5])
+    _same(one[:wanted], all_[:wanted])
+
+
+def test_diverse_groups_say_different_things() -> None:
+    model = Sparse(3, density=1.0)
+    (same,) = beam_search(model, _batch([[3]]), Plan(3, groups=3), max_lengths=[5])
+    (other,) = beam_search(model, _batch([[3]]), Plan(3, groups=3, diversity=9.0), max_lengths=[5])
+    assert len({tuple(one.tokens) for one in same}) == 1
+    assert len({tuple(one.tokens) for one in other}) == 3
 
 
 def test_the_bound_spares_most_of_the_space() -> None:
     model = Sparse(1, vocabulary=20, longest=5, density=1.0)
-    exhaustive_search(model, _batch([[3]]), max_length=5, length_penalty=0.0)
+    exhaustive_search(model, _batch([[3]]), max_length=5, ranking=Ranking(alpha=0.0))
     assert model.steps < sum(17**n for n in range(5)) / 20
 
 

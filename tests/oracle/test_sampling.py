@@ -18,8 +18,10 @@ from torch import Tensor
 from seqloom.data.batching import collate_ids
 from seqloom.decode import sampling
 from seqloom.decode.config import SamplingConfig
+from seqloom.decode.plan import Found, Plan
+from seqloom.decode.ranking import Ranking
 from seqloom.decode.sampling import sample, uniforms
-from seqloom.decode.search import Found, beam_search
+from seqloom.decode.search import beam_search
 from seqloom.registry import architectures
 from seqloom.types import BOS, EOS, PAD, Batch, Step, Tree, Vocabularies
 
@@ -272,7 +274,7 @@ def test_a_sentence_gets_the_same_samples_in_any_batch_and_order(
 
 def test_temperature_zero_is_greedy_search() -> None:
     model, batch, limits = Table(14, seed=3), _batch(SOURCES), [4, 9, 6, 1, 3]
-    greedy = beam_search(model, batch, beam=1, max_lengths=limits, length_penalty=0)
+    greedy = beam_search(model, batch, Plan(1, Ranking(alpha=0)), max_lengths=limits)
     for temperature in (0.0, 1e-12, 1e-320):
         options = SamplingConfig(temperature=temperature)
         for one, best in zip(sample(model, batch, options=options, max_lengths=limits), greedy, strict=True):

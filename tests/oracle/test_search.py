@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqloom.data.batching import collate_ids
-from seqloom.decode.search import Found, beam_search
+from seqloom.decode.plan import Found, Plan
+from seqloom.decode.ranking import Ranking
+from seqloom.decode.search import beam_search
 from seqloom.registry import architectures
 from seqloom.types import BOS, EOS, Batch, Step, Tree, Vocabularies
 
@@ -67,6 +69,14 @@ def _ranked(scored: dict[tuple[int, ...], float], penalty: float) -> list[tuple[
     return sorted(ranked, key=lambda one: one[:2], reverse=True)
 
 
+NAMES = [name for name, entry in architectures().items() if entry.task != "fill"]
+
+
+def _with_trees(sources: Sequence[Sequence[int]]) -> Batch:
+    """The batch of these sources, each with the tree of a chain, for models that read trees."""
+    return collate_ids(sources, None, range(len(sources)), [range(len(source)) for source in sources])
+
+
 def _batch(sentences: Sequence[int]) -> Batch:
     return collate_ids([[sentence] for sentence in sentences], None, range(len(sentences)))
 
@@ -81,14 +91,14 @@ def _same(found: list[Found], expected: list[tuple[bool, float, list[int]]]) -> 
 def test_a_wide_beam_ranks_all_sequences_as_brute_force_does(penalty: float, longest: int) -> None:
     model = RandomTree(sentences=3, seed=longest)
     found = beam_search(
-        model, _batch([0, 1, 2]), beam=2 * EVERYTHING, max_lengths=[longest] * 3, length_penalty=penalty
+        model, _batch([0, 1, 2]), Plan(2 * EVERYTHING, Ranking(alpha=penalty)), max_lengths=[longest] * 3
     )
     for sentence, hypotheses in enumerate(found):
         scored = {tokens: sum(model.log_probs(sentence, tokens)) for tokens in _sequences(longest)}
         _same(hypotheses, _ranked(scored, penalty))
 
 
-@pytest.mark.parametrize("name", list(architectures()))
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_a_wide_beam_over_a_real_model_equals_brute_force(name: str, penalty: float) -> None:
     entry = architectures()[name]
@@ -98,17 +108,16 @@ def test_a_wide_beam_over_a_real_model_equals_brute_force(name: str, penalty: fl
     sources, longest = [[3, 4, 5, 3], [5]], 3
     found = beam_search(
         model,
-        collate_ids(sources, None, range(2)),
-        beam=2 * EVERYTHING,
+        _with_trees(sources),
+        Plan(2 * EVERYTHING, Ranking(alpha=penalty)),
         max_lengths=[longest] * 2,
-        length_penalty=penalty,
     )
     for source, hypotheses in zip(sources, found, strict=True):
         scored = {tokens: _forced(model, source, tokens) for tokens in _sequences(longest)}
         _same(hypotheses, _ranked(scored, penalty))
 
 
-@pytest.mark.parametrize("name", list(architectures()))
+@pytest.mark.parametrize("name", NAMES)
 def test_the_batch_does_not_change_the_answer_of_a_real_model(name: str) -> None:
     entry = architectures()[name]
     torch.manual_seed(4)
@@ -118,7 +127,7 @@ def test_the_batch_does_not_change_the_answer_of_a_real_model(name: str) -> None
 
     def search(chosen: list[list[int]]) -> list[list[Found]]:
         lengths = [len(source) + 3 for source in chosen]
-        return beam_search(model, collate_ids(chosen, None, range(len(chosen))), beam=4, max_lengths=lengths)
+        return beam_search(model, _with_trees(chosen), Plan(4), max_lengths=lengths)
 
     alone = [search([source])[0] for source in sources]
     for order in ([0, 1, 2, 3, 4], [4, 2, 0, 3, 1], [3, 0]):
@@ -131,7 +140,9 @@ def test_the_batch_does_not_change_the_answer_of_a_real_model(name: str) -> None
 
 def _forced(model: Any, source: list[int], tokens: tuple[int, ...]) -> float:
     """log P of the tokens under teacher forcing."""
-    batch = collate_ids([source], [tokens], [0])  # the answer's own end is the last of `tokens`
+    batch = collate_ids(
+        [source], [tokens], [0], [range(len(source))]
+    )  # the answer's own end is the last of `tokens`
     with torch.no_grad():
         log_probs = model(batch).log_softmax(-1)[0]
     return float(sum(log_probs[t, token] for t, token in enumerate(tokens)))
@@ -141,7 +152,7 @@ def _forced(model: Any, source: list[int], tokens: tuple[int, ...]) -> float:
 def test_a_beam_of_one_takes_the_best_token_each_time(seed: int) -> None:
     model = RandomTree(sentences=4, seed=seed)
     for sentence, hypotheses in enumerate(
-        beam_search(model, _batch(range(4)), beam=1, max_lengths=[LONGEST] * 4, length_penalty=0.0)
+        beam_search(model, _batch(range(4)), Plan(1, Ranking(alpha=0.0)), max_lengths=[LONGEST] * 4)
     ):
         tokens: list[int] = []
         while len(tokens) < LONGEST and (not tokens or tokens[-1] != EOS):
@@ -168,7 +179,7 @@ def test_the_answer_is_the_same_alone_and_in_any_batch_and_order(
 
     def search(chosen: list[int]) -> list[list[Found]]:
         return beam_search(
-            model, _batch(chosen), beam=beam, max_lengths=[longest[s] for s in chosen], length_penalty=penalty
+            model, _batch(chosen), Plan(beam, Ranking(alpha=penalty)), max_lengths=[longest[s] for s in chosen]
         )
 
     for sentence, hypotheses in zip(sentences, search(sentences), strict=True):
@@ -180,7 +191,7 @@ def test_the_answer_is_the_same_alone_and_in_any_batch_and_order(
 def test_hypotheses_are_sorted_distinct_and_add_up(seed: int, beam: int, longest: int) -> None:
     model = RandomTree(sentences=2, seed=seed)
     for sentence, hypotheses in enumerate(
-        beam_search(model, _batch([0, 1]), beam=beam, max_lengths=[longest] * 2, length_penalty=0.7)
+        beam_search(model, _batch([0, 1]), Plan(beam, Ranking(alpha=0.7)), max_lengths=[longest] * 2)
     ):
         ranks = [(one.finished, one.score) for one in hypotheses]
         assert ranks == sorted(ranks, reverse=True)
@@ -195,7 +206,7 @@ def test_hypotheses_are_sorted_distinct_and_add_up(seed: int, beam: int, longest
 def test_the_attention_follows_its_hypothesis() -> None:
     model = RandomTree(sentences=3, seed=1)
     for sentence, hypotheses in enumerate(
-        beam_search(model, _batch(range(3)), beam=4, max_lengths=[LONGEST] * 3, want_attention=True)
+        beam_search(model, _batch(range(3)), Plan(4), max_lengths=[LONGEST] * 3, want_attention=True)
     ):
         for one in hypotheses:
             prefix, expected = 0, []

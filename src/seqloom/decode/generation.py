@@ -10,8 +10,10 @@ from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SamplingConfig, SearchConfig
+from seqloom.decode.plan import Found, Plan
+from seqloom.decode.ranking import Ranking
 from seqloom.decode.sampling import sample
-from seqloom.decode.search import Found, beam_search
+from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, PAD, Batch, Hypothesis, Step, StepModel, Tree
@@ -71,9 +73,8 @@ class Generator:
             (found,) = beam_search(
                 Behind(self.model, prefix),
                 self._nothing(1),
-                beam=beam,
+                Plan(beam, Ranking(alpha=self.search.length_penalty)),
                 max_lengths=[limit - len(prefix)],
-                length_penalty=self.search.length_penalty,
             )
             answers.append([self._hypothesis(prefix, one, given=0) for one in found[:nbest]])
         return answers

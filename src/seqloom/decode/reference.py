@@ -8,21 +8,27 @@ beam misses it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
-from seqloom.decode.search import Found
+from seqloom.decode.plan import Found, Plan
+from seqloom.decode.ranking import Ranking, uncovered
+from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
 from seqloom.types import BOS, EOS, PAD, Batch, StepModel, Tree
 
 
-class _Hypothesis(NamedTuple):
+class Partial(NamedTuple):
     """A target so far, with the model's state before its last token is fed."""
 
     tokens: tuple[int, ...]  # the end included, once it is said
     log_probs: tuple[float, ...]
+    attention: tuple[Tensor, ...]  # (S) of every token, if the model tells where it looked
     state: Tree
 
     @property
@@ -34,69 +40,121 @@ class _Hypothesis(NamedTuple):
         """log P of all tokens."""
         return sum(self.log_probs)
 
-    def score(self, length_penalty: float) -> float:
-        """log P / length^penalty."""
-        return self.total / math.pow(len(self.tokens), length_penalty)
+    def score(self, ranking: Ranking, source_length: int) -> float:
+        if not ranking.needs_attention:
+            return ranking.score(self.total, len(self.tokens))
+        cost = uncovered(torch.stack(self.attention), source_length)
+        return ranking.score(self.total, len(self.tokens), cost)
 
-    def found(self, length_penalty: float) -> Found:
+    def found(self, ranking: Ranking, source_length: int) -> Found:
         tokens = list(self.tokens[:-1] if self.ended else self.tokens)
-        return Found(tokens, list(self.log_probs), self.score(length_penalty), self.ended, attention=None)
+        score = self.score(ranking, source_length)
+        return Found(tokens, list(self.log_probs), score, self.ended, attention=None)
+
+
+@dataclass
+class Group:
+    """One beam: what is open, and what is completed."""
+
+    open: list[Partial]
+    completed: list[Partial] = field(default_factory=list)
+
+
+class Decision(NamedTuple):
+    """What happened to one continuation, for those who look on."""
+
+    length: int
+    group: int
+    partial: Partial
+    rank: int  # among the continuations of its group, from 0
+    fate: str  # completed, kept or pruned
+
+
+Watch = Callable[[Decision], None]
 
 
 @torch.inference_mode()
 def reference_beam_search(
-    model: StepModel, sentence: Batch, *, beam: int, max_length: int, length_penalty: float = 1.0
+    model: StepModel, sentence: Batch, plan: Plan, *, max_length: int, watch: Watch | None = None
 ) -> list[Found]:
     """The completed hypotheses of a batch of one sentence, best first, then those that were cut.
 
-    At each length all continuations of the open hypotheses are ranked by log P. Those that end among the best
-    `beam` are completed; the best `beam` that do not end stay open. The search is over when nothing is open,
-    at the maximum length, or when `beam` hypotheses are completed and the score of none that is open is better
-    than the best of theirs. Where fewer are completed, the open ones are cut and come after them.
+    At each length a group ranks all continuations of its open hypotheses by log P, less the diversity penalty
+    for every hypothesis that an earlier group goes on with by the same token. Those that end among the best w
+    are completed; the best w that do not end stay open. A group is over when nothing of it is open, when it is
+    satisfied (see Plan), or at the maximum length; the search is over when all groups are. Where too few are
+    completed, the open ones are cut and come after them.
     """
     memory, state = model.start(sentence)
-    open_ = [_Hypothesis((), (), state)]
-    completed: list[_Hypothesis] = []
-    for _ in range(max_length):
-        longer = [one for hypothesis in open_ for one in _continuations(model, sentence, memory, hypothesis)]
-        ranked = sorted(longer, key=lambda one: one.total, reverse=True)
-        completed += [one for one in ranked[:beam] if one.ended]
-        open_ = [one for one in ranked if not one.ended][:beam]
-        if not open_:
+    source_length = int(sentence.source_lengths[0])
+    groups = [Group([Partial((), (), (), state)]) for _ in range(plan.groups)]
+    for length in range(1, max_length + 1):
+        taken: Counter[int] = Counter()  # token → how many hypotheses of earlier groups go on with it
+        for number, group in enumerate(groups):
+            longer = [
+                one
+                for partial in group.open
+                for one in continuations(model, sentence, memory, partial, plan.rules)
+            ]
+            longer.sort(key=lambda one: one.total - plan.diversity * taken[one.tokens[-1]], reverse=True)
+            completed = [one for one in longer[: plan.width] if one.ended]
+            group.completed += completed
+            group.open = [one for one in longer if not one.ended][: plan.width]
+            taken.update(one.tokens[-1] for one in group.open)
+            if watch:
+                _report(watch, length, number, longer, completed, group.open)
+        for group in groups:
+            done = [one.found(plan.ranking, source_length) for one in group.completed]
+            best = max((one.total for one in group.open), default=-math.inf)
+            if plan.satisfied(done, best, length, max_length):
+                group.open = []
+        if not any(group.open for group in groups):
             break
-        best = max((one.score(length_penalty) for one in completed), default=-math.inf)
-        if len(completed) >= beam and best >= open_[0].score(length_penalty):
-            break
-    cut = open_ if len(completed) < beam else []
-    found = [one.found(length_penalty) for one in (*completed, *cut)]
+    found = []
+    for group in groups:
+        cut = group.open if len(group.completed) < plan.needed else []
+        found += [one.found(plan.ranking, source_length) for one in (*group.completed, *cut)]
     return sorted(found, key=lambda one: (one.finished, one.score), reverse=True)
+
+
+def _report(
+    watch: Watch, length: int, group: int, ranked: list[Partial], completed: list[Partial], kept: list[Partial]
+) -> None:
+    for rank, one in enumerate(ranked):
+        fate = "completed" if one in completed else "kept" if one in kept else "pruned"
+        watch(Decision(length, group, one, rank, fate))
 
 
 @torch.inference_mode()
 def exhaustive_search(
-    model: StepModel, sentence: Batch, *, max_length: int, length_penalty: float = 1.0, limit: int = 100_000
+    model: StepModel,
+    sentence: Batch,
+    *,
+    max_length: int,
+    ranking: Ranking | None = None,
+    rules: Rules | None = None,
+    limit: int = 100_000,
 ) -> Found:
     """The best of all hypotheses of at most the maximum length; one that is cut only if none can end.
 
-    Depth first and the likeliest token first, as Stahlberg & Byrne 2019 (arXiv:1908.10090). log P only falls
-    as a hypothesis grows, and the penalty divides by at most max_length^penalty, so
-
-        score of any continuation <= log P so far / max_length^penalty,
-
-    and a hypothesis whose bound is no better than the best score that is known need not be continued. After
+    Depth first and the likeliest token first, as Stahlberg & Byrne 2019 (arXiv:1908.10090): a hypothesis whose
+    bound (see Ranking.bound) is no better than the best score that is known need not be continued. After
     `limit` hypotheses that had to be continued the search gives up.
     """
+    ranking, rules = ranking or Ranking(), rules or Rules()
     memory, state = model.start(sentence)
-    waiting, divisor = [_Hypothesis((), (), state)], math.pow(max_length, length_penalty)
+    source_length = int(sentence.source_lengths[0])
+    waiting = [Partial((), (), (), state)]
     best: Found | None = None
     cut: Found | None = None
     steps = 0
     while waiting:
-        hypothesis = waiting.pop()
-        if best is not None and hypothesis.total / divisor <= best.score:
+        partial = waiting.pop()
+        length = len(partial.tokens)
+        if best is not None and ranking.bound(partial.total, length, max_length) <= best.score:
             continue
-        if len(hypothesis.tokens) == max_length:
-            cut = _better(cut, hypothesis.found(length_penalty))
+        if length == max_length:
+            cut = _better(cut, partial.found(ranking, source_length))
             continue
         if steps == limit:
             raise SeqloomError(
@@ -104,13 +162,14 @@ def exhaustive_search(
                 "use a smaller maximum length, a higher limit, or a beam",
             )
         steps += 1
-        for one in sorted(_continuations(model, sentence, memory, hypothesis), key=lambda one: one.total):
+        for one in sorted(continuations(model, sentence, memory, partial, rules), key=lambda one: one.total):
             if one.ended:
-                best = _better(best, one.found(length_penalty))
+                best = _better(best, one.found(ranking, source_length))
             else:
                 waiting.append(one)
     answer = best or cut
-    assert answer is not None, "some token always has a probability"
+    if answer is None:
+        raise SeqloomError("The rules leave nothing to say.", "loosen what is forced, forbidden or allowed")
     return answer
 
 
@@ -118,13 +177,35 @@ def _better(known: Found | None, new: Found) -> Found:
     return new if known is None or new.score > known.score else known
 
 
-def _continuations(
-    model: StepModel, sentence: Batch, memory: Tree, hypothesis: _Hypothesis
-) -> Iterator[_Hypothesis]:
+def continuations(
+    model: StepModel, sentence: Batch, memory: Tree, partial: Partial, rules: Rules
+) -> Iterator[Partial]:
     """The hypothesis with each token that can follow; padding and the start are never part of an answer."""
-    last = hypothesis.tokens[-1] if hypothesis.tokens else BOS
-    step = model.step(memory, hypothesis.state, sentence.source.new_tensor([last]))
+    last = partial.tokens[-1] if partial.tokens else BOS
+    step = model.step(memory, partial.state, sentence.source.new_tensor([last]))
+    seen = () if step.attention is None else (step.attention[0],)
     for token, log_prob in enumerate(step.log_probs[0].tolist()):
-        if token not in (PAD, BOS) and log_prob > -math.inf:
-            tokens, log_probs = (*hypothesis.tokens, token), (*hypothesis.log_probs, log_prob)
-            yield _Hypothesis(tokens, log_probs, step.state)
+        if log_prob > -math.inf and may_follow(token, partial.tokens, rules):
+            yield Partial(
+                (*partial.tokens, token),
+                (*partial.log_probs, log_prob),
+                (*partial.attention, *seen),
+                step.state,
+            )
+
+
+def may_follow(token: int, said: tuple[int, ...], rules: Rules) -> bool:
+    """Whether the rules of the only sentence allow this token after those."""
+    if rules.prefixes and len(said) < len(rules.prefixes[0]):
+        return token == rules.prefixes[0][len(said)]
+    if token in (PAD, BOS) or (token == EOS and len(said) < rules.min_length):
+        return False
+    if rules.allowed is not None and not rules.allowed[token]:
+        return False
+    text = (*said, token)
+    if any(
+        text[len(text) - len(words) :] == tuple(words) for words in rules.forbidden if len(words) <= len(text)
+    ):
+        return False
+    n = rules.no_repeat
+    return not n or text[-n:] not in [text[i : i + n] for i in range(len(text) - n)]

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from seqloom.decode.config import SamplingConfig
-from seqloom.decode.search import Found
+from seqloom.decode.plan import Found
 from seqloom.errors import SeqloomError
 from seqloom.types import BOS, EOS, PAD, Batch, StepModel, Tree, select_rows
 

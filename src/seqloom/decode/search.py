@@ -1,171 +1,207 @@
-"""Beam search over `start` and `step`, batched; greedy search is a beam of one."""
+"""Beam search over `start` and `step`, batched; greedy search is a beam of one.
+
+What it means is written down in `reference.py`, one hypothesis at a time.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from seqloom.types import BOS, EOS, PAD, Batch, StepModel, Tree, select_rows
-
-
-class Found(NamedTuple):
-    """A completed hypothesis, or one cut at the maximum length."""
-
-    tokens: list[int]  # without the end of sentence
-    log_probs: list[float]  # one per token and one for the end, if it was reached
-    score: float  # total log-probability / length^penalty
-    finished: bool
-    attention: Tensor | None  # (tokens + end, S)
+from seqloom.decode.plan import Found, Plan
+from seqloom.decode.ranking import Ranking, uncovered
+from seqloom.errors import SeqloomError
+from seqloom.types import BOS, EOS, Batch, StepModel, Tree, select_rows
 
 
 @dataclass
-class _Beam:
-    """The open hypotheses of the sentences still being translated: row r belongs to sentence r // K."""
+class _Front:
+    """The open hypotheses of the sentences still being translated.
+
+    A sentence has G groups of k rows side by side: row r belongs to sentence r // (G k).
+    """
 
     sentences: list[int]  # positions in the batch
     memory: Tree
     state: Tree
-    totals: Tensor  # (B, K) log P so far
+    totals: Tensor  # (B, G, k) log P so far
     last: Tensor  # (R,) the newest token of each row
     history: Tree  # tokens (R, t), log_probs (R, t) and, if wanted, attention (R, t, S)
+
+    @property
+    def rows_per_sentence(self) -> int:
+        return self.totals.shape[1] * self.totals.shape[2]
 
 
 @torch.inference_mode()
 def beam_search(
-    model: StepModel,
-    batch: Batch,
-    *,
-    beam: int,
-    max_lengths: Sequence[int],
-    length_penalty: float = 1.0,
-    want_attention: bool = False,
+    model: StepModel, batch: Batch, plan: Plan, *, max_lengths: Sequence[int], want_attention: bool = False
 ) -> list[list[Found]]:
-    """For every sentence its completed hypotheses, best first.
-
-    A hypothesis that takes the end symbol while it ranks among the best `beam` continuations is completed.
-    A sentence is done when `beam` hypotheses are completed and none still open scores better than the best of
-    them, or at its maximum length, where those still open are cut (and ranked after all completed ones).
-    """
-    found: list[list[Found]] = [[] for _ in max_lengths]
-    front = _begin(model, batch, want_attention)
+    """For every sentence its completed hypotheses, best first, then those cut at the maximum length."""
+    found: list[list[list[Found]]] = [[[] for _ in range(plan.groups)] for _ in max_lengths]
+    source_lengths = batch.source_lengths.tolist()
+    front = _begin(model, batch, plan, want_attention or plan.ranking.needs_attention)
     for length in range(1, max(max_lengths, default=0) + 1):
         step = model.step(front.memory, front.state, front.last)
-        choice = _best_continuations(step.log_probs, front.totals, beam)
-        history = _extend(front.history, step.attention if want_attention else None)
-        for row, rank in _ended(choice, beam):
-            found[front.sentences[row]].append(_complete(choice, history, row, rank, length**length_penalty))
-        front = _advance(front, choice, history, step.state, beam)
-        best_open = (front.totals[:, 0] / length**length_penalty).tolist()
-        done = [
-            length >= max_lengths[s] or score == -math.inf or _beaten(score, found[s], beam)
-            for s, score in zip(front.sentences, best_open, strict=True)
-        ]
-        if any(done):
-            for position, sentence in enumerate(front.sentences):
-                if done[position] and len(found[sentence]) < beam:
-                    found[sentence] += _cut(front, position, beam, length**length_penalty)
-            front = _drop(front, done, beam)
+        history = _with_attention(front.history, step.attention, plan.ranking)
+        plan.rules.apply(step.log_probs, history["tokens"], _sentence_of_rows(front))
+        choices = _best_continuations(step.log_probs, front.totals, plan)
+        for group, choice in enumerate(choices):
+            for position, rank in _ended(choice, plan.width):
+                sentence = front.sentences[position]
+                whole = _complete(choice, history, position, rank, plan.ranking, source_lengths[sentence])
+                found[sentence][group].append(whole)
+        front = _advance(front, choices, history, step.state, plan.width)
+        done = _done_groups(front, found, plan, length, max_lengths)
+        for position in _where(done, all):
+            sentence = front.sentences[position]
+            _cut(front, position, found[sentence], plan, source_lengths[sentence])
+        if any(map(any, done)):
+            over = torch.tensor(done, device=front.totals.device).unsqueeze(2)
+            front.totals = front.totals.masked_fill(
+                over, -math.inf
+            )  # a group that is done waits for the others
+            front = _drop(front, _where(done, all))
         if not front.sentences:
             break
-    return [sorted(hypotheses, key=lambda f: (f.finished, f.score), reverse=True) for hypotheses in found]
-
-
-def _beaten(best_open: float, found: list[Found], beam: int) -> bool:
-    """Whether enough is completed, and the best of it is ahead of all that is still open."""
-    return len(found) >= beam and max(one.score for one in found) >= best_open
+    return [
+        sorted((one for group in groups for one in group), key=lambda f: (f.finished, f.score), reverse=True)
+        for groups in found
+    ]
 
 
 class _Choice(NamedTuple):
-    """The best continuations of every sentence, best first: (B, at most 2K)."""
+    """Continuations of one group of every sentence, best first: (B, n)."""
 
     totals: Tensor
     rows: Tensor  # which open row it extends
     tokens: Tensor
     log_probs: Tensor  # of that token alone
 
+    def take(self, places: Tensor) -> _Choice:
+        """Those at these places (B, m) of each sentence."""
+        return _Choice(*(part.gather(1, places) for part in self))
 
-def _begin(model: StepModel, batch: Batch, want_attention: bool) -> _Beam:
+
+def _begin(model: StepModel, batch: Batch, plan: Plan, want_attention: bool) -> _Front:
     memory, state = model.start(batch)
-    count = batch.source.shape[0]
-    device = batch.source.device
+    count, device = batch.source.shape[0], batch.source.device
+    rows = torch.arange(count, device=device).repeat_interleave(plan.groups)
     history = {
-        "tokens": torch.empty(count, 0, dtype=torch.long, device=device),
-        "log_probs": torch.empty(count, 0, device=device),
-        "attention": torch.empty(count, 0, batch.source.shape[1], device=device) if want_attention else None,
+        "tokens": torch.empty(len(rows), 0, dtype=torch.long, device=device),
+        "log_probs": torch.empty(len(rows), 0, device=device),
+        "attention": torch.empty(len(rows), 0, batch.source.shape[1], device=device)
+        if want_attention
+        else None,
     }
-    return _Beam(
+    return _Front(
         sentences=list(range(count)),
         memory=memory,
-        state=state,
-        totals=torch.zeros(count, 1, device=device),
-        last=torch.full((count,), BOS, device=device),
+        state=state if plan.groups == 1 else select_rows(state, rows),
+        totals=torch.zeros(count, plan.groups, 1, device=device),
+        last=torch.full((len(rows),), BOS, device=device),
         history=history,
     )
 
 
-def _best_continuations(log_probs: Tensor, totals: Tensor, beam: int) -> _Choice:
-    """The best 2K of a sentence's K x V continuations: at most K of them end, so K go on."""
-    log_probs[:, (PAD, BOS)] = -torch.inf  # never part of an answer
-    sentences, open_rows = totals.shape
-    values, tokens = log_probs.topk(min(2 * beam, log_probs.shape[1]), dim=1)  # (R, n): no other can win
-    sums = (totals.view(-1, 1) + values).view(sentences, -1)  # (B, K n)
-    best, where = sums.topk(min(2 * beam, sums.shape[1]), dim=1)
-    first_row = torch.arange(sentences, device=totals.device).unsqueeze(1) * open_rows
-    return _Choice(
-        totals=best,
-        rows=first_row + where // values.shape[1],
-        tokens=tokens.view(sentences, -1).gather(1, where),
-        log_probs=values.view(sentences, -1).gather(1, where),
-    )
+def _sentence_of_rows(front: _Front) -> Tensor:
+    sentences = torch.tensor(front.sentences, device=front.last.device)
+    return sentences.repeat_interleave(front.rows_per_sentence)
 
 
-def _ended(choice: _Choice, beam: int) -> list[list[int]]:
-    """(sentence position, rank) of the continuations that end among the best K."""
-    ends = (choice.tokens[:, :beam] == EOS) & choice.totals[:, :beam].isfinite()
+def _with_attention(history: Tree, attention: Tensor | None, ranking: Ranking) -> Tree:
+    """The history with this step's attention; its tokens are not chosen yet."""
+    if history["attention"] is None:
+        return history
+    if attention is None:
+        if ranking.needs_attention:
+            raise SeqloomError(
+                "A coverage penalty needs a model with attention, and this one has none.",
+                "set search.coverage_penalty=0",
+            )
+        return {**history, "attention": None}
+    return {**history, "attention": torch.cat((history["attention"], attention.unsqueeze(1)), dim=1)}
+
+
+def _best_continuations(log_probs: Tensor, totals: Tensor, plan: Plan) -> list[_Choice]:
+    """The best 2w continuations of every group: at most w of them end, so w go on.
+
+    A group ranks by log P less what earlier groups take off the tokens that they go on with.
+    """
+    sentences, groups, open_rows = totals.shape
+    scores = log_probs.view(sentences, groups, open_rows, -1)
+    taken = scores.new_zeros(sentences, 1, scores.shape[-1]) if groups > 1 and plan.diversity else None
+    choices = []
+    for group in range(groups):
+        own = scores[:, group]
+        ranked = own if taken is None else own - plan.diversity * taken
+        values, tokens = ranked.topk(min(2 * plan.width, own.shape[-1]), dim=2)  # (B, k, n): no other can win
+        sums = (totals[:, group].unsqueeze(2) + values).flatten(1)
+        where = sums.topk(min(2 * plan.width, sums.shape[1]), dim=1).indices
+        row = where // values.shape[2]
+        token = tokens.flatten(1).gather(1, where)
+        log_prob = own.gather(2, tokens).flatten(1).gather(1, where)
+        first = (torch.arange(sentences, device=totals.device) * groups + group).unsqueeze(1) * open_rows
+        choice = _Choice(totals[:, group].gather(1, row) + log_prob, first + row, token, log_prob)
+        if taken is not None:
+            kept = choice.take(_going_on(choice, plan.width))
+            taken.scatter_add_(2, kept.tokens.unsqueeze(1), kept.totals.isfinite().to(taken.dtype).unsqueeze(1))
+        choices.append(choice)
+    return choices
+
+
+def _ended(choice: _Choice, width: int) -> list[list[int]]:
+    """(sentence position, rank) of the continuations that end among the best w."""
+    ends = (choice.tokens[:, :width] == EOS) & choice.totals[:, :width].isfinite()
     ended: list[list[int]] = ends.nonzero().tolist()
     return ended
 
 
-def _extend(history: Tree, attention: Tensor | None) -> Tree:
-    """The history with this step's attention; its tokens are not chosen yet."""
-    if attention is None:
-        return history
-    return {**history, "attention": torch.cat((history["attention"], attention.unsqueeze(1)), dim=1)}
+def _going_on(choice: _Choice, width: int) -> Tensor:
+    """The places (B, at most w) of the best that do not end; a stable sort keeps their order."""
+    ends = (choice.tokens == EOS).to(torch.int8)
+    return ends.argsort(dim=1, stable=True)[:, : min(width, choice.tokens.shape[1])]
 
 
-def _complete(choice: _Choice, history: Tree, position: int, rank: int, divisor: float) -> Found:
+def _complete(
+    choice: _Choice, history: Tree, position: int, rank: int, ranking: Ranking, source_length: int
+) -> Found:
     row = int(choice.rows[position, rank])
-    attention = history["attention"]
+    log_probs = [*history["log_probs"][row].tolist(), float(choice.log_probs[position, rank])]
+    attention = None if history["attention"] is None else history["attention"][row].clone()
     return Found(
         tokens=history["tokens"][row].tolist(),
-        log_probs=[*history["log_probs"][row].tolist(), float(choice.log_probs[position, rank])],
-        score=float(choice.totals[position, rank]) / divisor,
+        log_probs=log_probs,
+        score=_score(float(choice.totals[position, rank]), len(log_probs), attention, ranking, source_length),
         finished=True,
-        attention=None if attention is None else attention[row].clone(),
+        attention=attention,
     )
 
 
-def _advance(front: _Beam, choice: _Choice, history: Tree, state: Tree, beam: int) -> _Beam:
-    """The beam one token longer: the best K continuations that do not end."""
-    ends = choice.tokens == EOS
-    kept = min(beam, choice.tokens.shape[1])
-    # A stable sort by "ends" keeps the ranking among those that go on.
-    order = ends.to(torch.int8).argsort(dim=1, stable=True)[:, :kept]
-    totals = choice.totals.masked_fill(ends, -torch.inf).gather(1, order)
-    rows = choice.rows.gather(1, order).flatten()
-    tokens = choice.tokens.gather(1, order).flatten()
-    log_probs = choice.log_probs.gather(1, order).flatten()
+def _score(total: float, length: int, attention: Tensor | None, ranking: Ranking, source_length: int) -> float:
+    if attention is None or not ranking.needs_attention:
+        return ranking.score(total, length)
+    return ranking.score(total, length, uncovered(attention, source_length))
+
+
+def _advance(front: _Front, choices: list[_Choice], history: Tree, state: Tree, width: int) -> _Front:
+    """The front one token longer: of every group the best w continuations that do not end."""
+    kept = [choice.take(_going_on(choice, width)) for choice in choices]
+    ends = torch.stack([choice.tokens for choice in kept], dim=1) == EOS  # too few go on
+    rows, tokens, log_probs = (
+        torch.stack([choice[part] for choice in kept], dim=1).flatten() for part in (1, 2, 3)
+    )
     chosen = select_rows(history, rows)
-    return _Beam(
+    return _Front(
         sentences=front.sentences,
         memory=front.memory,
         state=select_rows(state, rows),
-        totals=totals,
+        totals=torch.stack([choice.totals for choice in kept], dim=1).masked_fill(ends, -math.inf),
         last=tokens,
         history={
             "tokens": torch.cat((chosen["tokens"], tokens.unsqueeze(1)), dim=1),
@@ -175,36 +211,60 @@ def _advance(front: _Beam, choice: _Choice, history: Tree, state: Tree, beam: in
     )
 
 
-def _cut(front: _Beam, position: int, beam: int, divisor: float) -> list[Found]:
-    """The open hypotheses of a sentence at its maximum length."""
-    per_sentence = front.totals.shape[1]
-    cut = []
-    for rank in range(min(beam, per_sentence)):
-        row = position * per_sentence + rank
-        total = float(front.totals[position, rank])
-        if total == -torch.inf:
+def _done_groups(
+    front: _Front, found: list[list[list[Found]]], plan: Plan, length: int, max_lengths: Sequence[int]
+) -> list[list[bool]]:
+    """For every sentence and group whether it is over."""
+    best_open: list[list[float]] = front.totals.amax(dim=2).tolist()
+    return [
+        [
+            length >= max_lengths[sentence]
+            or total == -math.inf
+            or plan.satisfied(found[sentence][group], total, length, max_lengths[sentence])
+            for group, total in enumerate(totals)
+        ]
+        for sentence, totals in zip(front.sentences, best_open, strict=True)
+    ]
+
+
+def _where(done: list[list[bool]], how: Callable[[list[bool]], bool]) -> list[int]:
+    return [position for position, groups in enumerate(done) if how(groups)]
+
+
+def _cut(front: _Front, position: int, found: list[list[Found]], plan: Plan, source_length: int) -> None:
+    """Adds the open hypotheses of a sentence that is over, to the groups that have too few completed ones."""
+    width = front.totals.shape[2]
+    for group, completed in enumerate(found):
+        if len(completed) >= plan.needed:
             continue
-        attention = front.history["attention"]
-        cut.append(
-            Found(
-                tokens=front.history["tokens"][row].tolist(),
-                log_probs=front.history["log_probs"][row].tolist(),
-                score=total / divisor,
-                finished=False,
-                attention=None if attention is None else attention[row].clone(),
+        for rank, total in enumerate(front.totals[position, group].tolist()):
+            if total == -math.inf:
+                continue
+            row = (position * plan.groups + group) * width + rank
+            attention = front.history["attention"]
+            weights = None if attention is None else attention[row].clone()
+            tokens = front.history["tokens"][row].tolist()
+            completed.append(
+                Found(
+                    tokens=tokens,
+                    log_probs=front.history["log_probs"][row].tolist(),
+                    score=_score(total, len(tokens), weights, plan.ranking, source_length),
+                    finished=False,
+                    attention=weights,
+                )
             )
-        )
-    return cut
 
 
-def _drop(front: _Beam, done: list[bool], beam: int) -> _Beam:
-    """The beam without the sentences that are done."""
-    device = front.totals.device
-    left = [position for position, over in enumerate(done) if not over]
+def _drop(front: _Front, over: list[int]) -> _Front:
+    """The front without the sentences at these positions."""
+    if not over:
+        return front
+    device, gone = front.totals.device, set(over)
+    left = [position for position in range(len(front.sentences)) if position not in gone]
     sentences = torch.tensor(left, dtype=torch.long, device=device)
-    per_sentence = front.totals.shape[1]
-    rows = (sentences.unsqueeze(1) * per_sentence + torch.arange(per_sentence, device=device)).flatten()
-    return _Beam(
+    each = torch.arange(front.rows_per_sentence, device=device)
+    rows = (sentences.unsqueeze(1) * front.rows_per_sentence + each).flatten()
+    return _Front(
         sentences=[front.sentences[position] for position in left],
         memory=select_rows(front.memory, sentences),
         state=select_rows(front.state, rows),

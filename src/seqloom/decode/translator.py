@@ -10,7 +10,9 @@ from seqloom.data.batching import collate_ids
 from seqloom.data.syntax import token_heads
 from seqloom.data.tables import Malformed
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.search import Found, beam_search
+from seqloom.decode.plan import Found, Plan
+from seqloom.decode.ranking import Ranking
+from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Heads, Hypothesis, StepModel
@@ -85,9 +87,8 @@ class ModelTranslator:
         return beam_search(
             self.model,
             collate_ids(sources, None, range(len(sources)), trees).to(self.device),
-            beam=search.beam,
+            Plan(search.beam, Ranking(alpha=search.length_penalty)),
             max_lengths=[search.max_length(len(ids) + 1) for ids in sources],
-            length_penalty=search.length_penalty,
             want_attention=alignment,
         )
 

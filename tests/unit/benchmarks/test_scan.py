@@ -14,13 +14,13 @@ from seqloom.errors import SeqloomError
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 
 
-@pytest.fixture()
+@pytest.fixture
 def scan(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(FOLDER))
     return importlib.import_module("scan")
 
 
-@pytest.fixture()
+@pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(FOLDER))
     return importlib.import_module("trials")

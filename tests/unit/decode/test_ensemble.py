@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.ensemble import Ensemble
+from seqloom.decode.plan import Plan
 from seqloom.decode.search import beam_search
 from seqloom.registry import architecture
 from seqloom.types import BOS, Vocabularies, select_rows
@@ -54,8 +55,8 @@ def test_the_distribution_is_the_weighted_mean(space: Any) -> None:
 def test_a_model_with_itself_is_itself() -> None:
     alone = member("transformer")
     batch = collate_ids(SOURCES, None, range(2))
-    options: dict[str, Any] = {"beam": 3, "max_lengths": [6, 6]}
-    one, two = (beam_search(m, batch, **options) for m in (alone, Ensemble([alone, alone])))
+    both = (alone, Ensemble([alone, alone]))
+    one, two = (beam_search(model, batch, Plan(3), max_lengths=[6, 6]) for model in both)
     assert [[f.tokens for f in found] for found in one] == [[f.tokens for f in found] for found in two]
     assert [f.score for f in one[0]] == pytest.approx([f.score for f in two[0]])
 

@@ -11,6 +11,8 @@ from torch.nn.functional import one_hot
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.generation import Behind, Generator
+from seqloom.decode.plan import Plan
+from seqloom.decode.ranking import Ranking
 from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
@@ -161,7 +163,7 @@ def test_a_beam_behind_a_prompt_is_the_beam_of_what_follows(language_model: tupl
     model, tokenizer = language_model
     prompt, limit = tokenizer.encode("ca"), 3
     (found,) = beam_search(
-        Behind(model, prompt), collate_ids([[]], None, [0]), beam=600, max_lengths=[limit], length_penalty=0
+        Behind(model, prompt), collate_ids([[]], None, [0]), Plan(600, Ranking(alpha=0)), max_lengths=[limit]
     )
     best = max(found, key=lambda one: (one.finished, one.score))
     scores = {}

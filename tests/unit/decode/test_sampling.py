@@ -9,6 +9,7 @@ from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SamplingConfig
+from seqloom.decode.plan import Found
 from seqloom.decode.sampling import (
     keep_min_p,
     keep_top_k,
@@ -18,7 +19,6 @@ from seqloom.decode.sampling import (
     truncated,
     uniforms,
 )
-from seqloom.decode.search import Found
 from seqloom.errors import SeqloomError
 from seqloom.types import BOS, EOS, PAD, UNK, Batch, Step, Tree
 

@@ -5,7 +5,9 @@ import torch
 from torch import Tensor
 
 from seqloom.data.batching import collate_ids
-from seqloom.decode.search import Found, beam_search
+from seqloom.decode.plan import Found, Plan
+from seqloom.decode.ranking import Ranking
+from seqloom.decode.search import beam_search
 from seqloom.types import BOS, EOS, PAD, UNK, Batch, Step, Tree
 
 A, B = 4, 5
@@ -31,7 +33,7 @@ class Table:
 
 def _search(model: Table, *, beam: int, longest: list[int], penalty: float = 0.0) -> list[list[Found]]:
     batch = collate_ids([[UNK]] * len(longest), None, range(len(longest)))
-    return beam_search(model, batch, beam=beam, max_lengths=longest, length_penalty=penalty)
+    return beam_search(model, batch, Plan(beam, Ranking(alpha=penalty)), max_lengths=longest)
 
 
 def test_a_beam_finds_what_greedy_search_misses() -> None:
