@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +42,31 @@ def compose(
     for key, value in (values or {}).items():
         if value is not None:
             _put(tree, key, value)
+    for key, value in _assigned(assignments):
+        _put(tree, key, value)
+    return from_tree(tree, where=str(file) if file else "the options")
+
+
+def search_options(assignments: Iterable[str]) -> dict[str, Any]:
+    """The options of the search that are assigned, by their names in the section."""
+    options = {}
+    for key, value in _assigned(assignments):
+        section, _, name = key.partition(".")
+        if section != "search" or name not in SearchConfig.model_fields:
+            raise unknown_option(key, [f"search.{known}" for known in SearchConfig.model_fields], "--set")
+        options[name] = value
+    return options
+
+
+def _assigned(assignments: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Key and value of every `a.b=c`."""
     for assignment in assignments:
         key, separator, text = assignment.partition("=")
         if not separator:
             raise SeqloomError(
                 f"--set {assignment!r} is not of the form key=value.", "e.g. --set model.layers=4"
             )
-        _put(tree, key.strip(), _parse(text, assignment))
-    return from_tree(tree, where=str(file) if file else "the options")
+        yield key.strip(), _parse(text, assignment)
 
 
 def from_tree(tree: Mapping[str, Any], where: str) -> Config:

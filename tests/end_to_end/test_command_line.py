@@ -64,7 +64,30 @@ def test_standard_input_to_standard_output(trained: Path, process: Command) -> N
     done = process("translate", trained, given="1 2 3\n\n4 5 6 7\n")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1 2 3\n\n4 5 6 7\n"
-    assert done.stderr == ""
+    assert done.stderr == "look at: 2 of 3 answers (copy: the answer is the source)\n"
+
+
+def test_an_answer_can_be_told_how_to_begin_and_what_not_to_say(
+    trained: Path, process: Command, tmp_path: Path
+) -> None:
+    table = tmp_path / "begun.tsv"
+    table.write_text("1 2 3\t3\n4 5\t\n")
+    begun = process("translate", trained, table, "--prefix-column", "2", "--json")
+    assert begun.returncode == 0, begun.stderr
+    first, second = map(json.loads, begun.stdout.splitlines())
+    assert first["hypotheses"][0]["text"].startswith("3")
+    assert (second["hypotheses"][0]["text"], second["hypotheses"][0]["flags"]) == ("4 5", [])
+    limits = ("--set", "search.forbid=2", "--set", "search.longest=6", "--set", "search.min_length=2")
+    without = process("translate", trained, *limits, given="1 2 3\n")
+    assert without.returncode == 0, without.stderr
+    assert "2" not in without.stdout.split()
+
+
+@pytest.mark.parametrize("option", ["search.bean=2", "train.max_steps=3"])
+def test_an_option_that_search_has_not(trained: Path, process: Command, option: str) -> None:
+    done = process("translate", trained, "--set", option, given="1\n")
+    assert done.returncode == 2
+    assert f"There is no option {option.split('=')[0]}" in done.stderr
 
 
 def test_as_many_lines_out_as_in_and_in_order(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -37,23 +38,38 @@ def translate(
     engine: Annotated[
         str, typer.Option(help="torch, ctranslate2, or auto: the fastest that is exact.")
     ] = "auto",
+    prefix_column: Annotated[
+        str | None, typer.Option(help="The column of a table that says how each answer begins.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="An option of the search, e.g. search.no_repeat=3.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Processors to use; all if not given.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
 ) -> None:
-    """Translate lines: as many lines out as in, in order.
+    """Translate lines: as many lines out as in, in order; answers that look wrong are counted at the end.
 
     With --nbest n there are up to n lines per line, each with the line's number, its score and its text.
     """
+    from seqloom.config import search_options
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import read_source
     from seqloom.data.report import DataReport
+    from seqloom.decode.distrust import MEANING, flags
     from seqloom.exchange.engines import Wanted, load_translator
     from seqloom.files import check_can_write, output
     from seqloom.progress import counter
 
     if out:
         check_can_write(out)
-    wanted = Wanted(beam=beam, nbest=nbest, alignment=alignment, scores=json_)
+    wanted = Wanted(
+        beam=beam,
+        nbest=nbest,
+        alignment=alignment,
+        prefixes=prefix_column is not None,
+        scores=json_,
+        search=search_options(set_ or ()),
+    )
     translator, used = load_translator(
         run, engine, checkpoint=checkpoint, device=device, threads=threads, wanted=wanted
     )
@@ -65,14 +81,16 @@ def translate(
         format=options.format,
         source_column=options.source_column,
         heads_column=options.heads_column,
+        prefix_column=prefix_column,
         report=report,
     )
-    number = 0
+    number, counts = 0, Counter[str]()
     with output(out) as stream, counter("translated") as advance:
         while chunk := list(islice(examples, _LINES_AT_A_TIME)):
             answers = translator.translate(
                 [example.source for example in chunk],
                 heads=[example.heads for example in chunk],
+                prefixes=[example.target or "" for example in chunk] if prefix_column else None,
                 beam=beam,
                 nbest=nbest,
                 alignment=alignment,
@@ -81,12 +99,17 @@ def translate(
             for example, hypotheses in zip(chunk, answers, strict=True):
                 number += 1
                 ranked = nbest is not None and nbest > 1
+                found = [flags(example.source, one) for one in hypotheses]
+                counts.update(found[0])
                 lines = (
-                    [_json(number, example.source, hypotheses, used)]
+                    [_json(number, example.source, hypotheses, used, found)]
                     if json_
                     else _plain(number, hypotheses, ranked)
                 )
                 stream.write("".join(f"{text}\n" for text in lines))
+    for flag, meaning in MEANING.items():
+        if counts[flag]:
+            print(f"look at: {counts[flag]:,} of {number:,} answers ({flag}: {meaning})", file=sys.stderr)
     if report.lines:
         print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
 
@@ -97,7 +120,11 @@ def _plain(number: int, hypotheses: list[Hypothesis], ranked: bool) -> Iterator[
         yield f"{number}\t{hypothesis.score:.4f}\t{text}" if ranked else text
 
 
-def _json(number: int, source: str, hypotheses: list[Hypothesis], engine: str = "torch") -> str:
-    answers = [asdict(hypothesis) for hypothesis in hypotheses]
+def _json(
+    number: int, source: str, hypotheses: list[Hypothesis], engine: str, found: Sequence[Sequence[str]]
+) -> str:
+    answers = [
+        {**asdict(hypothesis), "flags": flags} for hypothesis, flags in zip(hypotheses, found, strict=True)
+    ]
     line = {"line": number, "source": source, "engine": engine, "hypotheses": answers}
     return json.dumps(line, ensure_ascii=False)

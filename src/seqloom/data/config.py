@@ -12,13 +12,13 @@ Format = Literal["auto", "tsv", "csv", "jsonl", "parquet", "text", "conllu"]
 Part = Literal["train", "valid"]
 
 
-def _one_or_many(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
 def _number_or_name(value: object) -> object:
     """A number as text: `--set data.heads_column=3` is YAML, where 3 is no text."""
     return str(value) if type(value) is int else value
+
+
+def _one_or_many(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
 
 
 Files = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]

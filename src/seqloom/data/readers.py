@@ -100,18 +100,20 @@ def read_source(
     format: Format = "auto",
     source_column: str,
     heads_column: str | None = None,
+    prefix_column: str | None = None,
     report: DataReport,
 ) -> Iterator[Example]:
     """One example per line or record, for translating: empty and malformed ones stay, as empty sources.
 
-    A file that is neither a table nor CoNLL-U by its suffix is plain text.
+    A file that is neither a table nor CoNLL-U by its suffix is plain text. What an answer begins with, if a
+    column tells, is the example's target.
     """
     if format == "auto":
         format = SUFFIXES.get(suffix(path), "text")
     for example, fault in (
         _text_sources(path, conllu=format == "conllu")
         if format in ("text", "conllu")
-        else _table_sources(path, format, source_column, heads_column)
+        else _table_sources(path, format, source_column, heads_column, prefix_column)
     ):
         report.total += 1
         if fault:
@@ -126,16 +128,17 @@ def _text_sources(path: str, *, conllu: bool) -> Iterator[tuple[Example, str]]:
 
 
 def _table_sources(
-    path: str, format: Format, source_column: str, heads_column: str | None
+    path: str, format: Format, source_column: str, heads_column: str | None, prefix_column: str | None
 ) -> Iterator[tuple[Example, str]]:
     """Every source, and what is wrong with it."""
-    for row, picked in rows(path, format, source_column, [heads_column] if heads_column else []):
+    prefix, tree = ([name] if name else [] for name in (prefix_column, heads_column))
+    for row, picked in rows(path, format, source_column, prefix + tree):
         if isinstance(picked, str):
             yield Example(row.text, line=row.line, file=path), picked
             continue
-        example = Example(picked.source, None, row.line, path, picked.others)
+        example = Example(picked.source, picked.target if prefix else None, row.line, path, picked.others)
         try:
-            heads = _heads(picked, heads_column, []) if heads_column else None
+            heads = _heads(picked, heads_column, prefix) if heads_column else None
             found, fault = replace(example, heads=heads), ""
         except Malformed as error:
             found, fault = example, str(error)

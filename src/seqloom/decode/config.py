@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from pydantic import Field, model_validator
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
 
 from seqloom.settings import Settings
+
+Norm = Literal["none", "length", "gnmt"]
+Stop = Literal["ahead", "count", "hopeless", "length"]
+
+
+def _words(value: object) -> object:
+    """One word or several; what YAML takes for a number is a word here."""
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
 
 
 class SearchConfig(Settings):
@@ -12,7 +22,27 @@ class SearchConfig(Settings):
 
     beam: int = Field(5, ge=1, description="hypotheses kept per sentence; 1 is greedy")
     nbest: int = Field(1, ge=1, description="answers per sentence")
-    length_penalty: float = Field(1.0, ge=0, description="rank by log P / length^this; 0 = by log P alone")
+    length_norm: Norm = Field(
+        "length", description="log P is divided by |y|^α, or by ((5 + |y|) / 6)^α (gnmt), or by nothing (none)"
+    )
+    length_penalty: float = Field(1.0, ge=0, description="that α; 0 = rank by log P alone")
+    word_reward: float = Field(0.0, ge=0, description="added to log P for every token")
+    coverage_penalty: float = Field(
+        0.0, ge=0, description="times Σ log min(attention, 1) over the source: what is not looked at costs"
+    )
+    stop: Stop = Field(
+        "count",
+        description="when `beam` are completed (count), and the best is ahead of all open ones (ahead); when "
+        "no open one can still win (hopeless); at the maximum length (length)",
+    )
+    groups: int = Field(1, ge=1, description="beams side by side that avoid each other's tokens")
+    diversity: float = Field(0.0, ge=0, description="what a token costs that an earlier group goes on with")
+    no_repeat: int = Field(0, ge=0, description="no so many tokens in a row stand twice; 0 = they may")
+    forbid: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+        (), description="words that no answer contains"
+    )
+    min_length: int = Field(0, ge=0, description="tokens that an answer has at the least")
+    longest: int | None = Field(None, ge=1, description="tokens that an answer has at the most")
     max_length_factor: float = Field(3.0, ge=0, description="a hypothesis is cut after this x source tokens")
     max_length_extra: int = Field(50, ge=1, description="plus this many tokens")
     batch_tokens: int = Field(4096, ge=1, description="source tokens x beam that are decoded together")
@@ -21,11 +51,29 @@ class SearchConfig(Settings):
     def _nbest_fits(self) -> SearchConfig:
         if self.nbest > self.beam:
             raise ValueError(f"search.nbest={self.nbest} is more than search.beam={self.beam} can give")
+        if self.beam % self.groups:
+            raise ValueError(f"search.groups={self.groups} does not divide search.beam={self.beam}")
+        if self.diversity and self.groups == 1:
+            raise ValueError(
+                f"search.diversity={self.diversity:g} keeps groups apart, and there is one; set search.groups"
+            )
+        if self.longest is not None and self.min_length >= self.longest:
+            raise ValueError(
+                f"search.min_length={self.min_length} leaves no room below search.longest={self.longest}"
+            )
         return self
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is asked for but a beam, n answers and a division by the length."""
+        asked = (self.length_norm, self.word_reward, self.coverage_penalty, self.groups)
+        rules = (self.no_repeat, self.forbid, self.min_length)
+        return asked == ("length", 0.0, 0.0, 1) and rules == (0, (), 0)
 
     def max_length(self, source_tokens: int) -> int:
         """How many target tokens, the end included, a hypothesis may have."""
-        return int(self.max_length_factor * source_tokens) + self.max_length_extra
+        limit = int(self.max_length_factor * source_tokens) + self.max_length_extra
+        return limit if self.longest is None else min(limit, self.longest)
 
 
 class SamplingConfig(Settings):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -52,9 +51,3 @@ def is_copy(source: str, answer: str) -> bool:
     """Whether three or more words came out as they went in; names and numbers alone may well."""
     words = source.split()
     return len(words) >= 3 and words == answer.split()
-
-
-def count_flags(flagged: Sequence[Sequence[Flag]]) -> dict[Flag, int]:
-    """How many answers have each flag."""
-    counts = Counter(flag for flags in flagged for flag in flags)
-    return {flag: counts[flag] for flag in MEANING if counts[flag]}

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SamplingConfig, SearchConfig
-from seqloom.decode.plan import Found, Plan
-from seqloom.decode.ranking import Ranking
+from seqloom.decode.plan import Found, plan_of
+from seqloom.decode.rules import Rules
 from seqloom.decode.sampling import sample
 from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
@@ -73,7 +73,7 @@ class Generator:
             (found,) = beam_search(
                 Behind(self.model, prefix),
                 self._nothing(1),
-                Plan(beam, Ranking(alpha=self.search.length_penalty)),
+                plan_of(self.search.model_copy(update={"beam": beam, "nbest": nbest}), Rules()),
                 max_lengths=[limit - len(prefix)],
             )
             answers.append([self._hypothesis(prefix, one, given=0) for one in found[:nbest]])

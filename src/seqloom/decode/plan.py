@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
+from seqloom.decode.config import SearchConfig, Stop
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.rules import Rules
-
-Stop = Literal["ahead", "count", "hopeless", "length"]
 
 
 class Found(NamedTuple):
@@ -63,3 +62,17 @@ class Plan:
         if len(found) < self.width:
             return False
         return self.stop == "count" or max(f.score for f in found) >= self.ranking.score(open_total, length)
+
+
+def plan_of(search: SearchConfig, rules: Rules) -> Plan:
+    """The plan of these options."""
+    ranking = Ranking(search.length_norm, search.length_penalty, search.word_reward, search.coverage_penalty)
+    return Plan(
+        beam=search.beam,
+        ranking=ranking,
+        stop=search.stop,
+        wanted=search.nbest,
+        groups=search.groups,
+        diversity=search.diversity,
+        rules=rules,
+    )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 from torch import Tensor
 
-Norm = Literal["none", "length", "gnmt"]
+from seqloom.decode.config import Norm
 
 
 @dataclass(frozen=True, slots=True)

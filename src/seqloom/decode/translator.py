@@ -10,8 +10,8 @@ from seqloom.data.batching import collate_ids
 from seqloom.data.syntax import token_heads
 from seqloom.data.tables import Malformed
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.plan import Found, Plan
-from seqloom.decode.ranking import Ranking
+from seqloom.decode.plan import Found, Plan, plan_of
+from seqloom.decode.rules import Rules
 from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.text.pair import TokenizerPair
@@ -41,21 +41,25 @@ class ModelTranslator:
         nbest: int | None = None,
         alignment: bool = False,
         heads: Sequence[Heads | None] | None = None,
+        prefixes: Sequence[str] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
         """The n best hypotheses of every line, in the order of the lines; an empty line stays empty.
 
-        `heads` are the trees of the lines, for a model that reads them.
+        `heads` are the trees of the lines, for a model that reads them; `prefixes` are what the answers begin
+        with.
         """
         search = self._options(beam=beam, nbest=nbest)
         sources = [self.tokenizers.source.encode(line) for line in lines]
         trees = self._trees(sources, heads)
+        begun = [self.tokenizers.target.encode(text) for text in prefixes or ()]
         answers: list[list[Hypothesis]] = [[Hypothesis(text="", score=0.0)] for _ in lines]
         if on_progress:
             on_progress(sum(not ids for ids in sources))
         for group in batches_by_length([len(ids) for ids in sources], search):
             given = None if trees is None else [trees[i] for i in group]
-            found = self._search([sources[i] for i in group], given, search, alignment)
+            rules = self._rules(search, [begun[i] for i in group] if begun else ())
+            found = self._search([sources[i] for i in group], given, plan_of(search, rules), search, alignment)
             for i, hypotheses in zip(group, found, strict=True):
                 answers[i] = [self._hypothesis(sources[i], one) for one in hypotheses[: search.nbest]]
             if on_progress:
@@ -81,14 +85,31 @@ class ModelTranslator:
                 ) from fault
         return trees
 
+    def _rules(self, search: SearchConfig, prefixes: Sequence[list[int]]) -> Rules:
+        return Rules(
+            prefixes=prefixes,
+            forbidden=[ids for word in search.forbid if (ids := self.tokenizers.target.encode(word))],
+            min_length=search.min_length,
+            no_repeat=search.no_repeat,
+        )
+
     def _search(
-        self, sources: list[list[int]], trees: list[list[int]] | None, search: SearchConfig, alignment: bool
+        self,
+        sources: list[list[int]],
+        trees: list[list[int]] | None,
+        plan: Plan,
+        search: SearchConfig,
+        alignment: bool,
     ) -> list[list[Found]]:
+        begun = [len(prefix) for prefix in plan.rules.prefixes] or [0] * len(sources)
         return beam_search(
             self.model,
             collate_ids(sources, None, range(len(sources)), trees).to(self.device),
-            Plan(search.beam, Ranking(alpha=search.length_penalty)),
-            max_lengths=[search.max_length(len(ids) + 1) for ids in sources],
+            plan,
+            max_lengths=[
+                max(search.max_length(len(ids) + 1), prefix + 1)
+                for ids, prefix in zip(sources, begun, strict=True)
+            ],
             want_attention=alignment,
         )
 

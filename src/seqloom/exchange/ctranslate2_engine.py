@@ -3,9 +3,9 @@
 What is the same: greedy search; of a beam the prefixes that are kept, the scores log P / length^α with the end
 counted in the length, and hypotheses cut at the maximum length of their own line, behind all completed ones.
 
-What differs: CTranslate2 is done with a sentence when `beam` hypotheses are completed. Ours goes on while one
-that is still open scores better than the best of them. Without a length penalty both give the same best answer:
-a longer hypothesis is never more probable, and then CTranslate2 waits until the most probable one of all ends.
+It is done with a sentence when `beam` hypotheses are completed: our search.stop=count. By other rules answers
+may differ. Without a length penalty all give the same best answer: a longer hypothesis is never more
+probable, and then CTranslate2 waits until the most probable one of all ends.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class _Found(NamedTuple):
 
 def is_exact(search: SearchConfig) -> bool:
     """Whether CTranslate2's answers to such a search are those of our own."""
-    return search.beam == 1 or (search.length_penalty == 0 and search.nbest == 1)
+    if not search.is_plain:
+        return False
+    same_stop = search.stop == "count" or (search.length_penalty == 0 and search.nbest == 1)
+    return search.beam == 1 or same_stop
 
 
 class CTranslate2Translator:
@@ -86,6 +89,7 @@ class CTranslate2Translator:
         nbest: int | None = None,
         alignment: bool = False,
         heads: Sequence[Heads | None] | None = None,  # no model here reads trees
+        prefixes: Sequence[str] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
         """The n best hypotheses of every line, in the order of the lines; an empty line stays empty."""
@@ -95,6 +99,12 @@ class CTranslate2Translator:
             )
         given = {name: value for name, value in (("beam", beam), ("nbest", nbest)) if value is not None}
         search = SearchConfig.checked({**self.search.model_dump(), **given}, "search")
+        if prefixes is not None or not search.is_plain:
+            raise SeqloomError(
+                "CTranslate2 is used for plain beams only: not with given beginnings, groups, other scores or "
+                "rules for what may be said.",
+                "use --engine torch",
+            )
         sources = [self.tokenizers.source.encode(line) for line in lines]
         advance = on_progress or (lambda lines: None)
         advance(sum(not ids for ids in sources))

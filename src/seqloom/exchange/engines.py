@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -38,7 +39,15 @@ class Wanted(NamedTuple):
     beam: int | None = None
     nbest: int | None = None
     alignment: bool = False
+    prefixes: bool = False  # answers whose beginning is given
     scores: bool = True  # those of every token
+    search: Mapping[str, Any] | None = None  # other options of the search
+
+    def options(self, search: SearchConfig) -> SearchConfig:
+        """A run's search with what is asked for."""
+        given = {"beam": self.beam, "nbest": self.nbest, **(self.search or {})}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return SearchConfig.checked({**search.model_dump(), **chosen}, "search")
 
 
 _ANYTHING = Wanted()
@@ -74,7 +83,9 @@ def load_translator(
     if engine == "torch":
         if threads:
             torch.set_num_threads(threads)
-        return Loaded(load(folder, checkpoint=checkpoint, device=device), engine)
+        ours = load(folder, checkpoint=checkpoint, device=device)
+        ours.search = wanted.options(ours.search)
+        return Loaded(ours, engine)
     config = run.config()
     library()
     check_can_hold(config.model)
@@ -82,7 +93,7 @@ def load_translator(
     translator = CTranslate2Translator(
         _converted(run, config, checkpoint),
         run.tokenizers(),
-        config.search,
+        wanted.options(config.search),
         positions=position_rows(config.model),
         threads=threads,
         device=choose_device(device).type,
@@ -101,20 +112,20 @@ def _exported(
             "give the run directory that it was exported from",
         )
     place = choose_device(device).type
-    return Loaded(load_exported(folder, threads=threads, device=place, scores=wanted.scores), "ctranslate2")
+    translator = load_exported(folder, threads=threads, device=place, scores=wanted.scores)
+    translator.search = wanted.options(translator.search)
+    return Loaded(translator, "ctranslate2")
 
 
 def _fits(config: Config, device: str, wanted: Wanted) -> bool:
     """Whether CTranslate2 can do what is wanted, here and with the same answers."""
-    given = {
-        name: value for name, value in (("beam", wanted.beam), ("nbest", wanted.nbest)) if value is not None
-    }
     return (
         is_installed()
         and choose_device(device).type == "cpu"
         and not wanted.alignment
+        and not wanted.prefixes
         and obstacle(config.model) is None
-        and is_exact(SearchConfig.checked({**config.search.model_dump(), **given}, "search"))
+        and is_exact(wanted.options(config.search))
     )
 
 

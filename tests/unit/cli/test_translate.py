@@ -20,9 +20,10 @@ def test_several_answers_have_the_line_and_the_score_before_them() -> None:
 
 
 def test_json_is_one_line_per_input_line() -> None:
-    line = _json(7, "ä", [Hypothesis("a\nb", -1.0), Hypothesis("c", -2.0)])
+    line = _json(7, "ä", [Hypothesis("a\nb", -1.0), Hypothesis("c", -2.0)], "torch", [[], ["cut"]])
     assert "\n" not in line
     assert "ä" in line
     value = json.loads(line)
     assert (value["line"], value["source"]) == (7, "ä")
     assert [one["text"] for one in value["hypotheses"]] == ["a\nb", "c"]
+    assert [one["flags"] for one in value["hypotheses"]] == [[], ["cut"]]

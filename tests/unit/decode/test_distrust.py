@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seqloom.decode.distrust import count_flags, flags, is_copy, loops
+from seqloom.decode.distrust import flags, is_copy, loops
 from seqloom.types import Hypothesis
 
 
@@ -41,7 +41,3 @@ def test_words_that_come_back_are_no_loop() -> None:
 def test_names_and_numbers_may_stay_as_they_are() -> None:
     assert not is_copy("Angela Merkel", "Angela Merkel")
     assert is_copy("a man  rides", "a man rides")
-
-
-def test_counting() -> None:
-    assert count_flags([["cut", "loop"], [], ["loop"]]) == {"cut": 1, "loop": 2}

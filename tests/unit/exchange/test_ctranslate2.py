@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from seqloom.config import compose
-from seqloom.decode import search as search_module
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
@@ -65,12 +64,6 @@ def both(folder: Path, pair: TokenizerPair, **options: Any) -> tuple[ModelTransl
     return ours, CTranslate2Translator(folder, pair, SEARCH, positions=rows, threads=2)
 
 
-@pytest.fixture
-def same_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our search ends a sentence as CTranslate2 does: with so many completed hypotheses."""
-    monkeypatch.setattr(search_module, "_beaten", lambda open, found, beam: len(found) >= beam)
-
-
 SHAPES: dict[str, dict[str, Any]] = {
     "default": {},
     "after": {"norm_place": "after"},
@@ -94,13 +87,13 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_answers_and_scores_are_the_same(shape: str, tmp_path: Path, same_stop: None) -> None:
+def test_answers_and_scores_are_the_same(shape: str, tmp_path: Path) -> None:
     ours, theirs = both(tmp_path, JOINT, **SHAPES[shape])
     assert_same(ours, theirs)
 
 
 @pytest.mark.parametrize("tie", ["auto", "target", "none"])
-def test_two_vocabularies(tie: str, tmp_path: Path, same_stop: None) -> None:
+def test_two_vocabularies(tie: str, tmp_path: Path) -> None:
     assert_same(*both(tmp_path, APART, tie=tie))
 
 
@@ -119,7 +112,7 @@ def assert_same(ours: ModelTranslator, theirs: CTranslate2Translator) -> None:
             assert other.token_log_probs == pytest.approx(mine.token_log_probs, abs=1e-4)
 
 
-def test_a_wrong_weight_would_be_noticed(tmp_path: Path, same_stop: None) -> None:
+def test_a_wrong_weight_would_be_noticed(tmp_path: Path) -> None:
     ours, theirs = both(tmp_path, JOINT)
     assert isinstance(ours.model, Transformer)
     ours.model.output.bias.data[EOS] += 0.01

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqloom.decode import search as search_module
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.scoring import ForcedScorer
 from seqloom.decode.translator import ModelTranslator
@@ -82,31 +81,32 @@ def test_without_a_length_penalty_the_best_answer_of_a_beam_is_ours(
     assert said(theirs.translate(LINES)) == said(ours.translate(LINES))
 
 
-def test_with_one_the_only_difference_is_when_a_sentence_is_done(
-    make: Callable[..., Both], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_one_it_depends_on_when_a_sentence_is_done(make: Callable[..., Both]) -> None:
     search = SearchConfig(max_length_factor=1, max_length_extra=6, beam=3, nbest=3)
     ours, theirs = make(search, end=2.0)
-    assert not is_exact(search)
-    answers, before = theirs.translate(LINES), ours.translate(LINES)
-    assert said(answers) != said(before)
-    assert all(b[0].score >= a[0].score - 1e-5 for a, b in zip(answers, before, strict=True))
-    monkeypatch.setattr(search_module, "_beaten", lambda open, found, beam: len(found) >= beam)
+    assert is_exact(search)
+    answers = theirs.translate(LINES)
     assert said(answers) == said(ours.translate(LINES))
+    longer = search.model_copy(update={"stop": "ahead"})
+    assert not is_exact(longer)
+    ours.search = longer
+    others = ours.translate(LINES)
+    assert said(answers) != said(others)
+    assert all(b[0].score >= a[0].score - 1e-5 for a, b in zip(answers, others, strict=True))
 
 
 def test_what_is_exact() -> None:
     assert is_exact(SearchConfig(beam=1))
-    assert is_exact(SearchConfig(beam=4, length_penalty=0))
-    assert not is_exact(SearchConfig(beam=4, length_penalty=0, nbest=2))
-    assert not is_exact(SearchConfig(beam=4, length_penalty=0.6))
+    assert is_exact(SearchConfig(beam=4, length_penalty=0.6, nbest=2))
+    assert is_exact(SearchConfig(beam=4, length_penalty=0, stop="ahead"))
+    assert not is_exact(SearchConfig(beam=4, length_penalty=0, stop="ahead", nbest=2))
+    assert not is_exact(SearchConfig(beam=4, length_penalty=0.6, stop="hopeless"))
+    for other in ({"no_repeat": 3}, {"forbid": "a"}, {"groups": 2}, {"length_norm": "gnmt"}, {"min_length": 2}):
+        assert not is_exact(SearchConfig.model_validate({"beam": 4, **other}))
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_every_line_is_cut_at_its_own_length(
-    make: Callable[..., Both], beam: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(search_module, "_beaten", lambda open, found, beam: len(found) >= beam)
+def test_every_line_is_cut_at_its_own_length(make: Callable[..., Both], beam: int) -> None:
     search = SearchConfig(max_length_factor=2, max_length_extra=1, beam=beam, nbest=beam)
     ours, theirs = make(search, end=-1.0)
     expected = ours.translate(LINES)

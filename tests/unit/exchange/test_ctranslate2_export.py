@@ -142,9 +142,12 @@ def test_how_answers_are_compared() -> None:
 def test_auto_takes_ctranslate2_only_where_the_answers_are_the_same(run: Run) -> None:
     for wanted, device, engine in (
         (GREEDY, "cpu", "ctranslate2"),
-        (Wanted(), "cpu", "torch"),  # a beam with a length penalty
-        (Wanted(beam=3), "auto", "torch"),
+        (Wanted(), "cpu", "ctranslate2"),
+        (Wanted(beam=3, nbest=2), "auto", "ctranslate2"),
+        (Wanted(search={"stop": "ahead"}), "cpu", "torch"),
+        (Wanted(search={"no_repeat": 2}), "cpu", "torch"),
         (Wanted(beam=1, alignment=True), "cpu", "torch"),
+        (Wanted(prefixes=True), "cpu", "torch"),
     ):
         assert load_translator(run.folder, device=device, wanted=wanted).engine == engine
     assert load_translator(run.folder, "torch", wanted=GREEDY).engine == "torch"
