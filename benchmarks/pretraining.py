@@ -79,16 +79,16 @@ def main() -> None:
         **TRAIN,
         **TUNE,
     }
-    noise = {"data.noise.kind": "infill", "data.noise.share": 0.26}
     text |= {**PRETRAIN, "model.dropout": 0.1}
     masked = trained(work, "masked", {**text, **MASKED, "model.name": "mlm"})
-    denoising = trained(work, "denoising", {**text, **DENOISING, **noise})
     # Pairs alone have fewer pieces; more would be learned from a handful of examples each.
-    runs = {
-        "none": trained(work, "from-none", {**given, **TEXT, "text.vocab_size": 3000}),
-        "masked encoder": trained(work, "from-masked", {**given, "train.init_from": str(masked)}),
-        "denoising, both sides": trained(work, "from-denoising", {**given, "train.init_from": str(denoising)}),
-    }
+    runs = {"none": trained(work, "from-none", {**given, **TEXT, "text.vocab_size": 3000})}
+    runs["masked encoder"] = trained(work, "from-masked", {**given, "train.init_from": str(masked)})
+    noise = {"data.noise.kind": "infill", "data.noise.share": 0.26}
+    denoising = trained(work, "denoising", {**text, **DENOISING, **noise})
+    runs["denoising, both sides"] = trained(
+        work, "from-denoising", {**given, "train.init_from": str(denoising)}
+    )
     sources, references = lines(parts["test_2016_flickr", "en"]), lines(parts["test_2016_flickr", "de"])
     results = {}
     for name, run in runs.items():
