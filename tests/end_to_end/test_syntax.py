@@ -65,7 +65,7 @@ def test_the_answer_comes_from_the_tree(run: Path, files: Path, command: Command
     from_conllu = command("translate", run, files / "test.conllu")
     assert from_conllu.code == 0, from_conllu.err
     right = sum(one == other for one, other in zip(from_conllu.out.splitlines(), answers, strict=True))
-    assert right >= 36
+    assert right >= 30  # of 40; a model that does not see the trees has about 7
     from_table = command("translate", run, files / "test.tsv", "--heads-column", 3)
     assert from_table.out == from_conllu.out
     piped = command("translate", run, "--format", "conllu", given=(files / "test.conllu").read_bytes())

@@ -205,6 +205,8 @@ def _by_hand(activation: str, first: Any) -> Any:
         return np.maximum(first, 0)
     if activation == "gelu":  # x Φ(x), Hendrycks & Gimpel 2016
         return first * (1 + np.vectorize(math.erf)(first / math.sqrt(2))) / 2
+    if activation == "silu":  # x σ(x), Elfwing et al. 2018
+        return first / (1 + np.exp(-first))
     gate, value = first[..., :FFN], first[..., FFN:]  # Shazeer 2020, eq. 6: Swish₁(xW) ⊙ xV
     return gate / (1 + np.exp(-gate)) * value
 
