@@ -3,8 +3,8 @@
     python benchmarks/long_task.py --records long.jsonl --runs runs/long --out long.png [--seeds 1 2]
 
 The task is `needles` (seqloom.data.tasks): four numbered letters among 1,000 to 1,100 others are wanted in
-the order of their numbers. The training pairs have all lengths from 32 on, because long ones alone teach very
-slowly; the test has long ones only. All runs see the same pairs in the same order. `itself` is a window of
+the order of their numbers. The training pairs have all lengths from 32 on, so that there are easy ones to begin
+with; the test has long ones only. All runs see the same pairs in the same order. `itself` is a window of
 nothing, in which a symbol sees only itself: what can be had without attention in the encoder.
 What is recorded is not done again, so the command can be broken off and repeated.
 """

@@ -2,9 +2,8 @@
 
     python benchmarks/scan.py --records scan.jsonl --runs runs/scan --out scan.png [--splits simple length]
 
-Every run has the options of recipes/scan.yaml and its own kind of positions. The recipe was chosen on pairs
-held out of the training file of the simple split; a test file is decoded once, when its run has ended. What
-is recorded is not done again, so the command can be broken off and repeated.
+Every run has the options of recipes/scan.yaml and its own kind of positions. A test file is decoded once, when
+its run has ended. What is recorded is not done again, so the command can be broken off and repeated.
 """
 
 from __future__ import annotations

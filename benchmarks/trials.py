@@ -69,6 +69,7 @@ def bar_picture(
     axes.set_yticks(range(0, 101, 20))
     axes.set_ylabel(label)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    if len(names) > 1:
+        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
     axes.set_title(title, loc="left", fontsize=11)
     save_figure(figure, path)
