@@ -124,7 +124,7 @@ def get(
 
 @app.command()
 def make(
-    task: Annotated[str, typer.Argument(help="copy, reverse, sort, addition, recall, needles, dates or numbers.")],
+    task: Annotated[str, typer.Argument(help="copy, reverse, sort, addition, recall, needles, dates, numbers")],
     count: Annotated[int, typer.Option(min=1, help="How many pairs.")] = 10_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same pairs.")] = 1,
     out: Annotated[Path | None, typer.Option(help="A TSV file; otherwise standard output.")] = None,
