@@ -11,16 +11,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["SeqloomError", "__version__", "load", "load_filler", "load_generator", "load_scorer", "train"]
+__all__ = [
+    "SeqloomError",
+    "__version__",
+    "load",
+    "load_ensemble",
+    "load_filler",
+    "load_generator",
+    "load_scorer",
+    "train",
+]
 
 if TYPE_CHECKING:
     from seqloom.errors import SeqloomError
     from seqloom.pipeline import train
-    from seqloom.run import load, load_filler, load_generator, load_scorer
+    from seqloom.run import load, load_ensemble, load_filler, load_generator, load_scorer
 
 _HOMES = {
     "SeqloomError": "seqloom.errors",
     "load": "seqloom.run",
+    "load_ensemble": "seqloom.run",
     "load_filler": "seqloom.run",
     "load_generator": "seqloom.run",
     "load_scorer": "seqloom.run",

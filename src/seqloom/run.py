@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import nn
 
 from seqloom.config import Config, from_tree, read_yaml
+from seqloom.decode.ensemble import EnsembleTranslator, Space
 from seqloom.decode.filling import Filler
 from seqloom.decode.generation import Generator
 from seqloom.decode.scoring import ForcedScorer, MaskedScorer
 from seqloom.decode.translator import ModelTranslator
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, unknown
 from seqloom.registry import architecture
 from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
@@ -142,6 +144,39 @@ def load(folder: str | Path, *, checkpoint: str | None = None, device: str = "au
     return ModelTranslator(model.to(target), tokenizers, config.search, target)  # type: ignore[arg-type]
 
 
+def load_ensemble(
+    folders: Sequence[str | Path],
+    *,
+    checkpoints: Sequence[str | None] | None = None,
+    weights: Sequence[float] | None = None,
+    space: Space = "probability",
+    device: str = "auto",
+) -> EnsembleTranslator:
+    """The translator of several runs that vote on every token, in probability or log space.
+
+    Their architectures and source vocabularies may differ; the target vocabulary has to be the same.
+    """
+    if not folders:
+        raise SeqloomError("An ensemble of no runs cannot translate.", "name one or more run directories")
+    for what, given in (("checkpoints", checkpoints), ("weights", weights)):
+        if given is not None and len(given) != len(folders):
+            raise SeqloomError(f"{len(folders)} runs have {len(given)} {what}.", "give one for each run")
+    if weights and min(weights) <= 0:
+        raise SeqloomError(f"A run has the weight {min(weights):g}.", "leave the run out, or weigh it above 0")
+    if space not in get_args(Space):
+        raise unknown("space", space, get_args(Space))
+    targets = [Run.open(folder).tokenizers().target.fingerprint for folder in folders]
+    for folder, target in zip(folders, targets, strict=True):
+        if target != targets[0]:
+            raise SeqloomError(
+                f"{folder} and {folders[0]} have different target vocabularies: they cannot vote on a token.",
+                "train them on the same data with the same text.* options",
+            )
+    named = zip(folders, checkpoints or [None] * len(folders), strict=True)
+    members = [load(folder, checkpoint=checkpoint, device=device) for folder, checkpoint in named]
+    return EnsembleTranslator(members, weights=weights, space=space)
+
+
 def load_generator(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Generator:
     """What continues a text, by a language model of plain text."""
     run = Run.open(folder)
@@ -171,11 +206,16 @@ def load_filler(folder: str | Path, *, checkpoint: str | None = None, device: st
 
 
 def load_scorer(
-    folder: str | Path, *, checkpoint: str | None = None, device: str = "auto"
+    folder: str | Path, *, checkpoint: str | None = None, device: str = "auto", use: Use | None = None
 ) -> ForcedScorer | MaskedScorer:
-    """What tells how probable given targets are, or by a masked language model the tokens of a text."""
+    """What tells how probable given targets are, or by a masked language model the tokens of a text.
+
+    A run that is not made for the given use, if one is given, is an error.
+    """
     run = Run.open(folder)
     config = run.config()
+    if use is not None and use_of(config) != use:
+        raise _other_use(run, use)
     model, tokenizers = load_model(run, checkpoint=checkpoint)
     target = choose_device(device)
     kind = MaskedScorer if use_of(config) == "fill" else ForcedScorer

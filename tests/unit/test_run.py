@@ -18,6 +18,7 @@ from seqloom.run import (
     commands_for,
     describe,
     load,
+    load_ensemble,
     load_filler,
     load_generator,
     load_scorer,
@@ -194,3 +195,65 @@ def test_a_run_of_another_use_is_told_with_the_right_command(run: Run) -> None:
 def test_every_run_scores(run: Run) -> None:
     scorer = load_scorer(run.folder, device="cpu")
     assert len(scorer.score([("1 2", "1 1")])[0].log_probs) == 3
+
+
+@pytest.fixture(scope="module")
+def recurrent(run: Run) -> Run:
+    """An LSTM of two steps on the same pairs."""
+    values = {"model.name": "lstm-bilinear", "model.size": "tiny", "model.width": 8, "train.max_steps": 2}
+    values |= {key: value for key, value in SETTINGS.items() if key.startswith(("text.", "data."))}
+    folder = run.folder.parent
+    made = create(
+        compose(values={**values, "data.train": str(folder / "pairs.tsv")}), folder / "lstm", quiet=True
+    )
+    continue_run(made, quiet=True)
+    return made
+
+
+def test_an_lstm_and_a_transformer_vote(run: Run, recurrent: Run) -> None:
+    folders = [run.folder, recurrent.folder]
+    lines = ["1 2", "", "6 4", "3"]
+    each = [load(folder).translate(lines, beam=3) for folder in folders]
+    for space in ("probability", "log"):
+        both = load_ensemble(folders, space=space)  # type: ignore[arg-type]
+        found = both.translate(lines, beam=3)
+        assert [len(many) for many in found] == [1] * 4
+        alone = {round(answers[0][0].log_prob, 6) for answers in each}
+        assert round(found[0][0].log_prob, 6) not in alone
+        (alone_again,) = both.translate(["6 4"], beam=3)[0]
+        assert found[2][0].text == alone_again.text
+        assert found[2][0].score == pytest.approx(alone_again.score, rel=1e-5)
+
+
+def test_weights_and_checkpoints_are_of_each_run(run: Run, recurrent: Run) -> None:
+    folders = [run.folder, recurrent.folder]
+    heavy = load_ensemble(folders, weights=[1, 1e9], checkpoints=["step-2", None]).translate(["1 2"])[0][0]
+    alone = load(recurrent.folder).translate(["1 2"])[0][0]
+    assert heavy.text == alone.text
+    assert heavy.log_prob == pytest.approx(alone.log_prob, rel=1e-4)
+    with pytest.raises(SeqloomError, match=r"lstm has no checkpoint 'step-4'"):
+        load_ensemble(folders, checkpoints=["step-4", "step-4"])
+
+
+def test_what_cannot_vote_is_told(run: Run, recurrent: Run, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("".join(f"{i % 7} b\tb {i % 3}\n" for i in range(60)))
+    values = {**SETTINGS, "data.train": str(tmp_path / "pairs.tsv")}
+    other = create(compose(values=values), tmp_path / "other", quiet=True)
+    with pytest.raises(SeqloomError, match=r"other and .*run have different target vocabularies"):
+        load_ensemble([run.folder, other.folder])
+    with pytest.raises(SeqloomError, match="An ensemble of no runs"):
+        load_ensemble([])
+    with pytest.raises(SeqloomError, match="2 runs have 1 weights"):
+        load_ensemble([run.folder, recurrent.folder], weights=[1.0])
+    with pytest.raises(SeqloomError, match="1 runs have 2 checkpoints"):
+        load_ensemble([run.folder], checkpoints=[None, None])
+    with pytest.raises(SeqloomError, match="has the weight 0"):
+        load_ensemble([run.folder, recurrent.folder], weights=[1, 0])
+    with pytest.raises(SeqloomError, match="no space called 'logs'"):
+        load_ensemble([run.folder, recurrent.folder], space="logs")  # type: ignore[arg-type]
+
+
+def test_a_scorer_can_be_asked_for_by_its_use(run: Run) -> None:
+    assert load_scorer(run.folder, use="translate").score([("1 2", "1")])[0].log_prob < 0
+    with pytest.raises(SeqloomError, match="does not continue a text"):
+        load_scorer(run.folder, use="generate")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
+
+if TYPE_CHECKING:
+    from seqloom.decode.ensemble import Space
 
 
 def evaluate(
@@ -27,6 +31,10 @@ def evaluate(
     compare: Annotated[
         list[Path] | None, typer.Option(help="Another run to measure on the same lines; may be repeated.")
     ] = None,
+    ensemble: Annotated[
+        list[Path] | None, typer.Option(help="A run that votes with RUN on every token; may be repeated.")
+    ] = None,
+    ensemble_space: Annotated[str, typer.Option(help="What is averaged: probability or log.")] = "probability",
     out: Annotated[Path | None, typer.Option(help="Write the translations to this file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the first metric by length: .png, .svg.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
@@ -37,7 +45,7 @@ def evaluate(
     from seqloom.evaluate.versus import as_table, versus
     from seqloom.files import check_can_write, write_atomically
     from seqloom.progress import counter
-    from seqloom.run import Run, load
+    from seqloom.run import Run, load, load_ensemble
     from seqloom.testset import read_testset
 
     chosen = parse_metrics(metrics)
@@ -58,19 +66,28 @@ def evaluate(
         group_by_source=group_by_source,
     )
 
-    def answers(folder: Path, name: str | None) -> list[str]:
-        translator = load(folder, checkpoint=name, device=device)
+    def answers(folder: Path, name: str | None, voters: Sequence[Path] = ()) -> list[str]:
+        translator = (
+            load_ensemble(
+                [folder, *voters],
+                checkpoints=[name, *[None] * len(voters)],
+                space=cast("Space", ensemble_space),
+                device=device,
+            )
+            if voters
+            else load(folder, checkpoint=name, device=device)
+        )
         with counter(f"translated by {folder}", total=len(test.sources)) as advance:
             found = translator.translate(test.sources, heads=test.heads, beam=beam, on_progress=advance)
         return [hypotheses[0].text for hypotheses in found]
 
-    def report_on(folder: Path, texts: list[str]) -> Report:
+    def report_on(folder: Path, texts: list[str], voters: Sequence[Path] = ()) -> Report:
         width = beam or Run.open(folder).config().search.beam
-        settings = {"run": str(folder), "data": test.name, "beam": width}
+        settings = {"run": " + ".join(map(str, (folder, *voters))), "data": test.name, "beam": width}
         return make_report(test.sources, texts, test.references, chosen, settings=settings)
 
-    texts = answers(run, checkpoint)
-    report = report_on(run, texts)
+    texts = answers(run, checkpoint, ensemble or ())
+    report = report_on(run, texts, ensemble or ())
     others = []
     for other in compare or []:
         theirs = answers(other, None)

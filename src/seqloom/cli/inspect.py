@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqloom.cli.inspect_search import search
 from seqloom.errors import SeqloomError
 
 SHOWN = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)  # distances in the table
@@ -20,7 +21,8 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.data.store import TokenStore
     from seqloom.inspect.gradients import GradientFlow
 
-app = typer.Typer(no_args_is_help=True, help="Look inside a model: how far its gradients reach.")
+app = typer.Typer(no_args_is_help=True, help="Look inside a model: its gradients, its search.")
+app.command()(search)
 
 
 @app.command()

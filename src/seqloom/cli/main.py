@@ -20,6 +20,7 @@ from seqloom.cli import (
     info,
     inspect,
     models,
+    rerank,
     score,
     train,
     translate,
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.command("train")(train.train)
 app.command("resume")(train.resume)
 app.command("translate")(translate.translate)
+app.command("rerank")(rerank.rerank)
 app.command("evaluate")(evaluate.evaluate)
 app.command("generate")(generate.generate)
 app.command("fill")(fill.fill)

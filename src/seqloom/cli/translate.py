@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from seqloom.types import Hypothesis
 
 _LINES_AT_A_TIME = 5000  # enough to fill batches of like lengths, few enough to stream
+_DRAWING, _VOTING = "Answers that are drawn", "Several models"
 
 
 def translate(
@@ -46,32 +47,101 @@ def translate(
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Processors to use; all if not given.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write the search tree of every line: JSON.")] = None,
+    ensemble: Annotated[
+        list[Path] | None,
+        typer.Option(help="Another run that votes on every token; may be repeated.", rich_help_panel=_VOTING),
+    ] = None,
+    ensemble_space: Annotated[
+        str, typer.Option(help="What is averaged: probability or log.", rich_help_panel=_VOTING)
+    ] = "probability",
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw answers, --nbest per line.", rich_help_panel=_DRAWING)
+    ] = False,
+    temperature: Annotated[
+        float | None, typer.Option(help="Below 1 safer, above 1 wilder.", rich_help_panel=_DRAWING)
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="From the k most probable tokens.", rich_help_panel=_DRAWING)
+    ] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="From the fewest tokens of this mass.", rich_help_panel=_DRAWING)
+    ] = None,
+    min_p: Annotated[
+        float | None, typer.Option(help="From tokens of this x the best one's P.", rich_help_panel=_DRAWING)
+    ] = None,
+    typical: Annotated[
+        float | None, typer.Option(help="From typical tokens of this mass.", rich_help_panel=_DRAWING)
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Another seed, other answers.", rich_help_panel=_DRAWING)
+    ] = None,
+    mbr: Annotated[
+        str | None,
+        typer.Option(
+            help="chrf or bleu: the answer most like all samples, or all that --beam finds.",
+            rich_help_panel=_DRAWING,
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, help="Samples for --mbr, 32 if not given.", rich_help_panel=_DRAWING)
+    ] = None,
 ) -> None:
     """Translate lines: as many lines out as in, in order; answers that look wrong are counted at the end.
 
     With --nbest n there are up to n lines per line, each with the line's number, its score and its text.
+    The score of --mbr is the expected utility, of --sample it is log P.
     """
+    from seqloom.cli.strategy import choose_strategy, load_for
+    from seqloom.cli.trace import engine_to_trace, trace_searches
     from seqloom.config import search_options
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import read_source
     from seqloom.data.report import DataReport
     from seqloom.decode.distrust import MEANING, flags
-    from seqloom.exchange.engines import Wanted, load_translator
+    from seqloom.exchange.engines import Wanted
     from seqloom.files import check_can_write, output
     from seqloom.progress import counter
 
     if out:
         check_can_write(out)
-    wanted = Wanted(
+    search = search_options(set_ or ())
+    strategy = choose_strategy(
         beam=beam,
         nbest=nbest,
         alignment=alignment,
+        sample=sample,
+        mbr=mbr,
+        samples=samples,
+        search=search,
+        drawing={
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "typical": typical,
+            "seed": seed,
+        },
+    )
+    if trace:
+        engine = engine_to_trace(trace, engine, is_plain=strategy.is_plain and not ensemble)
+    wanted = Wanted(
+        beam=beam,
+        nbest=nbest if strategy.is_plain else None,
+        alignment=alignment,
         prefixes=prefix_column is not None,
         scores=json_,
-        search=search_options(set_ or ()),
+        search=search,
     )
-    translator, used = load_translator(
-        run, engine, checkpoint=checkpoint, device=device, threads=threads, wanted=wanted
+    translator, used = load_for(
+        strategy,
+        [run, *(ensemble or [])],
+        engine,
+        space=ensemble_space,
+        checkpoint=checkpoint,
+        device=device,
+        threads=threads,
+        wanted=wanted,
     )
     report = DataReport()
     columns = {"source_column": column, "heads_column": heads_column}
@@ -84,15 +154,16 @@ def translate(
         prefix_column=prefix_column,
         report=report,
     )
+    if trace:
+        examples = trace_searches(trace, translator, examples)
     number, counts = 0, Counter[str]()
     with output(out) as stream, counter("translated") as advance:
         while chunk := list(islice(examples, _LINES_AT_A_TIME)):
-            answers = translator.translate(
-                [example.source for example in chunk],
-                heads=[example.heads for example in chunk],
-                prefixes=[example.target or "" for example in chunk] if prefix_column else None,
-                beam=beam,
-                nbest=nbest,
+            answers = strategy.answers(
+                translator,
+                chunk,
+                first=number + 1,
+                prefixed=prefix_column is not None,
                 alignment=alignment,
                 on_progress=advance,
             )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from seqloom.types import Batch, Step, StepModel, Tree
+from seqloom.decode.translator import ModelTranslator
+from seqloom.types import Batch, Heads, Step, StepModel, Tree
 
 Space = Literal["probability", "log"]
 
@@ -69,3 +71,31 @@ class Ensemble:
             return None
         share = sum(weight for _, weight in found)
         return torch.stack([attention * (weight / share) for attention, weight in found]).sum(dim=0)
+
+
+class EnsembleTranslator(ModelTranslator):
+    """Translates with several models of one target vocabulary; search and its options are the first one's.
+
+    A member whose source vocabulary is another reads the lines by its own tokenizer.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[ModelTranslator],
+        *,
+        weights: Sequence[float] | None = None,
+        space: Space = "probability",
+    ) -> None:
+        first, *others = members
+        targets = {member.tokenizers.target.fingerprint for member in members}
+        assert len(targets) == 1, "the ids of one member's tokens mean other words to another"
+        models = [member.model for member in members]
+        self._ensemble = partial(Ensemble, models, weights=weights, space=space)
+        super().__init__(self._ensemble(), first.tokenizers, first.search, first.device)
+        sources = {member.tokenizers.source.fingerprint for member in members}
+        self._others = others if len(sources) > 1 else []
+
+    def _model(self, lines: Sequence[str], heads: Sequence[Heads | None] | None) -> StepModel:
+        if not self._others:
+            return self.model
+        return self._ensemble(others=[member.batch(lines, heads) for member in self._others])

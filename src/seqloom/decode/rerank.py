@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
+import numpy as np
+from numpy.typing import NDArray
+
 from seqloom.decode.scoring import Scorer
-from seqloom.types import Hypothesis
+from seqloom.decode.translator import ModelTranslator
+from seqloom.evaluate.metrics import one_metric
+from seqloom.types import Heads, Hypothesis
 
 Corpus = Callable[[Sequence[str]], float]  # how good such answers are, higher is better
 
@@ -62,6 +68,42 @@ def channels(
     return [[next(scored) for _ in found] for found in candidates]
 
 
+@dataclass(frozen=True)
+class NoisyChannel:
+    """A translator, and the models that have a say in which of its n best answers is the best."""
+
+    translator: ModelTranslator
+    nbest: int
+    reverse: Scorer | None = None  # of sources given answers
+    language: Scorer | None = None  # of answers alone
+
+    def candidates(
+        self,
+        lines: Sequence[str],
+        *,
+        heads: Sequence[Heads | None] | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[list[Channel]]:
+        """The n best answers of every line in the order of the search, with what every model says of them."""
+        beam = max(self.nbest, self.translator.search.beam)
+        found = self.translator.translate(
+            lines, beam=beam, nbest=self.nbest, heads=heads, on_progress=on_progress
+        )
+        return channels(lines, found, reverse=self.reverse, language=self.language)
+
+    def translate(
+        self,
+        lines: Sequence[str],
+        weights: Weights,
+        *,
+        heads: Sequence[Heads | None] | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[list[Channel]]:
+        """The candidates of every line, best first."""
+        found = self.candidates(lines, heads=heads, on_progress=on_progress)
+        return [rerank(many, weights) for many in found]
+
+
 def rerank(found: Sequence[Channel], weights: Weights) -> list[Channel]:
     """The candidates of one source, best first; of equal ones the search's own order stays."""
     return sorted(found, key=lambda one: one.score(weights), reverse=True)
@@ -85,3 +127,14 @@ def fit_weights(found: Sequence[Sequence[Channel]], quality: Corpus) -> tuple[We
         if value > highest:
             best, highest = weights, value
     return best, highest
+
+
+def bleu_against(references: Sequence[Sequence[str]]) -> Corpus:
+    """How good answers are: their BLEU. What an answer's n-grams count is kept, as weights share answers."""
+    metric = one_metric("bleu")
+
+    @cache
+    def counts(line: int, text: str) -> NDArray[np.float64]:
+        return np.asarray(metric.statistics(text, references[line]), dtype=np.float64)
+
+    return lambda answers: metric.compute(np.sum([counts(*one) for one in enumerate(answers)], axis=0))

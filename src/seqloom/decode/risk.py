@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -29,6 +31,29 @@ def least_risk(
     expected = {text: sum(share * utility(text, other) for other, share in shares.items()) for text in shares}
     ranked = sorted(first.values(), key=lambda one: expected[one.text], reverse=True)
     return [(one, expected[one.text]) for one in ranked]
+
+
+def by_least_risk(
+    answers: Sequence[Sequence[Hypothesis]], utility: UtilityName, *, drawn: bool
+) -> list[list[Hypothesis]]:
+    """The candidates of every line, each text once, highest expected utility first: it becomes their score.
+
+    Drawn candidates weigh the same; those that a search found weigh as much as they are probable.
+    """
+    likeness = sentence_utility(utility)
+    return [
+        [
+            replace(one, score=value)
+            for one, value in least_risk(found, likeness, weights=None if drawn else _probabilities(found))
+        ]
+        for found in answers
+    ]
+
+
+def _probabilities(found: Sequence[Hypothesis]) -> list[float]:
+    """P of each but for a factor, which makes the largest 1, so that no sum of them is 0."""
+    highest = max((one.log_prob for one in found), default=0.0)
+    return [math.exp(one.log_prob - highest) for one in found]
 
 
 def sentence_utility(name: UtilityName) -> Utility:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import torch
 
 from seqloom.data.batching import collate_ids
 from seqloom.data.syntax import token_heads
 from seqloom.data.tables import Malformed
-from seqloom.decode.config import SearchConfig
-from seqloom.decode.plan import Found, Plan, plan_of
+from seqloom.decode.config import SamplingConfig, SearchConfig
+from seqloom.decode.plan import Found, plan_of
 from seqloom.decode.rules import Rules
+from seqloom.decode.sampling import sample
 from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import Heads, Hypothesis, StepModel
+from seqloom.types import Batch, Heads, Hypothesis, StepModel
+
+
+class _Part(NamedTuple):
+    """Lines that are decoded together."""
+
+    places: list[int]  # which lines
+    model: StepModel
+    batch: Batch
+    prefixes: list[list[int]]  # none if no beginning is given
+    max_lengths: list[int]
 
 
 class ModelTranslator:
@@ -50,21 +62,90 @@ class ModelTranslator:
         with.
         """
         search = self._options(beam=beam, nbest=nbest)
-        sources = [self.tokenizers.source.encode(line) for line in lines]
-        trees = self._trees(sources, heads)
+
+        def found(part: _Part) -> list[list[Found]]:
+            plan = plan_of(search, self._rules(search, part.prefixes))
+            model, batch, limits = part.model, part.batch, part.max_lengths
+            ranked = beam_search(model, batch, plan, max_lengths=limits, want_attention=alignment)
+            return [hypotheses[: search.nbest] for hypotheses in ranked]
+
+        return self._answers(lines, heads, prefixes, search, found, on_progress)
+
+    def sample(
+        self,
+        lines: Sequence[str],
+        options: SamplingConfig,
+        *,
+        keys: Sequence[int] | None = None,
+        heads: Sequence[Heads | None] | None = None,
+        prefixes: Sequence[str] | None = None,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Answers drawn for every line, in the order in which they are drawn; an empty line stays empty.
+
+        Equal lines get equal samples, unless `keys`, such as line numbers, tell them apart.
+        """
+
+        def found(part: _Part) -> list[list[Found]]:
+            return sample(
+                part.model,
+                part.batch,
+                options=options,
+                max_lengths=part.max_lengths,
+                prefixes=part.prefixes or None,
+                keys=None if keys is None else [keys[i] for i in part.places],
+            )
+
+        rows = self.search.model_copy(update={"beam": options.samples})  # for the budget of a batch
+        return self._answers(lines, heads, prefixes, rows, found, on_progress)
+
+    def _answers(
+        self,
+        lines: Sequence[str],
+        heads: Sequence[Heads | None] | None,
+        prefixes: Sequence[str] | None,
+        search: SearchConfig,
+        found: Callable[[_Part], list[list[Found]]],
+        on_progress: Callable[[int], None] | None,
+    ) -> list[list[Hypothesis]]:
+        """What is found for every line, in the order of the lines."""
+        sources, trees = self._read(lines, heads)
         begun = [self.tokenizers.target.encode(text) for text in prefixes or ()]
         answers: list[list[Hypothesis]] = [[Hypothesis(text="", score=0.0)] for _ in lines]
         if on_progress:
             on_progress(sum(not ids for ids in sources))
         for group in batches_by_length([len(ids) for ids in sources], search):
-            given = None if trees is None else [trees[i] for i in group]
-            rules = self._rules(search, [begun[i] for i in group] if begun else ())
-            found = self._search([sources[i] for i in group], given, plan_of(search, rules), search, alignment)
-            for i, hypotheses in zip(group, found, strict=True):
-                answers[i] = [self._hypothesis(sources[i], one) for one in hypotheses[: search.nbest]]
+            ours, given = ([every[i] for i in group] if every else [] for every in (sources, begun))
+            part = _Part(
+                places=group,
+                model=self._model([lines[i] for i in group], heads and [heads[i] for i in group]),
+                batch=self._batch(ours, trees and [trees[i] for i in group]),
+                prefixes=given,
+                max_lengths=_limits(search, ours, given),
+            )
+            for i, hypotheses in zip(group, found(part), strict=True):
+                answers[i] = [self._hypothesis(sources[i], one) for one in hypotheses]
             if on_progress:
                 on_progress(len(group))
         return answers
+
+    def _model(self, lines: Sequence[str], heads: Sequence[Heads | None] | None) -> StepModel:
+        """What decodes these lines: the same for all, unless it has to read them in another way."""
+        return self.model
+
+    def batch(self, lines: Sequence[str], heads: Sequence[Heads | None] | None = None) -> Batch:
+        """The sources of these lines as the model reads them, in order."""
+        return self._batch(*self._read(lines, heads))
+
+    def _read(
+        self, lines: Sequence[str], heads: Sequence[Heads | None] | None
+    ) -> tuple[list[list[int]], list[list[int]] | None]:
+        """The source tokens of every line and, if all have trees, their heads."""
+        sources = [self.tokenizers.source.encode(line) for line in lines]
+        return sources, self._trees(sources, heads)
+
+    def _batch(self, sources: list[list[int]], trees: list[list[int]] | None) -> Batch:
+        return collate_ids(sources, None, range(len(sources)), trees).to(self.device)
 
     def _options(self, **given: int | None) -> SearchConfig:
         values = {name: value for name, value in given.items() if value is not None}
@@ -93,26 +174,6 @@ class ModelTranslator:
             no_repeat=search.no_repeat,
         )
 
-    def _search(
-        self,
-        sources: list[list[int]],
-        trees: list[list[int]] | None,
-        plan: Plan,
-        search: SearchConfig,
-        alignment: bool,
-    ) -> list[list[Found]]:
-        begun = [len(prefix) for prefix in plan.rules.prefixes] or [0] * len(sources)
-        return beam_search(
-            self.model,
-            collate_ids(sources, None, range(len(sources)), trees).to(self.device),
-            plan,
-            max_lengths=[
-                max(search.max_length(len(ids) + 1), prefix + 1)
-                for ids, prefix in zip(sources, begun, strict=True)
-            ],
-            want_attention=alignment,
-        )
-
     def _hypothesis(self, source: list[int], found: Found) -> Hypothesis:
         alignment: tuple[tuple[float, ...], ...] = ()
         if found.attention is not None:
@@ -128,6 +189,14 @@ class ModelTranslator:
             alignment=alignment,
             finished=found.finished,
         )
+
+
+def _limits(search: SearchConfig, sources: list[list[int]], prefixes: list[list[int]]) -> list[int]:
+    """The maximum length of every answer, which has room for an end behind what it begins with."""
+    begun = [len(prefix) for prefix in prefixes] or [0] * len(sources)
+    return [
+        max(search.max_length(len(ids) + 1), prefix + 1) for ids, prefix in zip(sources, begun, strict=True)
+    ]
 
 
 def batches_by_length(lengths: Sequence[int], search: SearchConfig) -> Iterator[list[int]]:

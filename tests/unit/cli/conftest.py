@@ -48,6 +48,28 @@ def runs(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
     return folder
 
 
+RECURRENT: dict[str, Any] = {
+    key: value for key, value in SETTINGS.items() if key not in ("model.heads", "model.ffn", "model.layers")
+}
+
+
+@pytest.fixture(scope="session")
+def lstm(runs: Path) -> Path:
+    """A run of an LSTM with the vocabulary of the run pairs."""
+    values = {**RECURRENT, "model.name": "lstm-bilinear", "data.train": str(runs / "pairs.tsv")}
+    continue_run(create(compose(values=values), runs / "lstm", quiet=True), quiet=True)
+    return runs / "lstm"
+
+
+@pytest.fixture(scope="session")
+def back(runs: Path) -> Path:
+    """A run of an LSTM that translates from the second column of pairs.tsv to the first."""
+    columns = {"data.source_column": "2", "data.target_column": "1"}
+    values = {**RECURRENT, "model.name": "lstm-last", "data.train": str(runs / "pairs.tsv"), **columns}
+    continue_run(create(compose(values=values), runs / "back", quiet=True), quiet=True)
+    return runs / "back"
+
+
 class Result(NamedTuple):
     """What a command printed and how it ended."""
 

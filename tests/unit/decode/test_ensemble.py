@@ -9,10 +9,15 @@ import torch
 from torch.testing import assert_close
 
 from seqloom.data.batching import collate_ids
-from seqloom.decode.ensemble import Ensemble
-from seqloom.decode.plan import Plan
+from seqloom.decode.config import SamplingConfig, SearchConfig
+from seqloom.decode.ensemble import Ensemble, EnsembleTranslator
+from seqloom.decode.plan import Plan, plan_of
+from seqloom.decode.rules import Rules
 from seqloom.decode.search import beam_search
+from seqloom.decode.translator import ModelTranslator
 from seqloom.registry import architecture
+from seqloom.text.config import TextConfig
+from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, Vocabularies, select_rows
 
 NAMES = ("transformer", "lstm-bilinear", "lstm-last")
@@ -79,3 +84,55 @@ def test_members_may_read_the_source_by_tokenizers_of_their_own() -> None:
     memory, state = second.start(other)
     theirs = second.step(memory, state, torch.full((2,), BOS)).log_probs
     assert_close(together.exp(), (first_steps(first, [BOS])[0].exp() + theirs.exp()) / 2)
+
+
+LINES = ["abc", "", "cab bac a", "b"]
+SEARCH = SearchConfig(beam=3, longest=6)
+
+
+def pair(sources: str) -> TokenizerPair:
+    """Characters; the target side is always the same."""
+    config = TextConfig(tokenizer="char", byte_fallback=False, joint=False)
+    return TokenizerPair.train(config, lambda: [(sources, "abc cab")] * 20)
+
+
+def translator(name: str, tokenizers: TokenizerPair, seed: int = 1) -> ModelTranslator:
+    torch.manual_seed(seed)
+    entry = architecture(name)
+    values = {**entry.overrides, "name": name, "size": "tiny", "width": 16}
+    vocabularies = Vocabularies(tokenizers.source.size, tokenizers.target.size, False)
+    model: Any = entry.build(entry.settings.model_validate(values), vocabularies).double().eval()
+    return ModelTranslator(model, tokenizers, SEARCH)
+
+
+def texts(found: Any) -> list[list[tuple[str, float]]]:
+    return [[(one.text, pytest.approx(one.score)) for one in many] for many in found]
+
+
+def test_a_translator_with_itself_translates_as_alone() -> None:
+    alone = translator("transformer", pair("abc cab"))
+    both = EnsembleTranslator([alone, alone])
+    assert texts(both.translate(LINES, nbest=2)) == texts(alone.translate(LINES, nbest=2))
+    assert both.search is alone.search
+
+
+def test_a_member_reads_lines_by_its_own_tokenizer_in_any_batch() -> None:
+    wide = pair("abc cab xyz uvw")  # more characters: other ids
+    first, second = translator("transformer", pair("abc cab")), translator("lstm-bilinear", wide, seed=2)
+    assert first.tokenizers.source.encode("cab") != wide.source.encode("cab")
+    both = EnsembleTranslator([first, second])
+    (alone,) = both.translate(["cab bac a"], nbest=3)
+    for budget in (1, 10_000):  # alone or among others
+        both.search = SEARCH.model_copy(update={"batch_tokens": budget})
+        assert texts(both.translate(LINES, nbest=3))[2] == texts([alone])[0]
+    batches = [one.batch(["cab bac a"]) for one in (first, second)]
+    model = Ensemble([first.model, second.model], others=[batches[1]])
+    (expected,) = beam_search(model, batches[0], plan_of(SEARCH, Rules()), max_lengths=[6])
+    assert [one.score for one in alone] == pytest.approx([one.score for one in expected[:3]])
+
+
+def test_an_ensemble_can_be_sampled() -> None:
+    tokenizers = pair("abc cab")
+    both = EnsembleTranslator([translator("transformer", tokenizers), translator("lstm-last", tokenizers)])
+    found = both.sample(LINES, SamplingConfig(samples=3))
+    assert [len(many) for many in found] == [3, 1, 3, 3]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from seqloom.decode.rerank import Channel, Weights, channels, fit_weights, rerank
+from seqloom.decode.rerank import Channel, NoisyChannel, Weights, bleu_against, channels, fit_weights, rerank
 from seqloom.decode.scoring import Score
+from seqloom.evaluate.metrics import evaluate
 from seqloom.types import Hypothesis
 
 
@@ -64,3 +67,30 @@ def test_a_model_that_does_not_help_is_left_out() -> None:
 def test_equal_scores_keep_the_order_of_the_search() -> None:
     same = [Channel(hypothesis(text, -1.0), -1.0, 0.0, 0.0) for text in ("a", "b", "c")]
     assert [one.hypothesis.text for one in rerank(same, Weights(1.0, 1.0))] == ["a", "b", "c"]
+
+
+def test_the_quality_is_the_bleu_that_evaluation_tells() -> None:
+    references = [["the cat sat on the mat", "a cat sat there"], ["two dogs run in the park"]]
+    quality = bleu_against(references)
+    for answers in (
+        ["the cat sat on a mat", "two dogs run in the park"],
+        ["the cat sat on a mat", "two dogs in a park run"],  # the first answer again, its counts are known
+        ["two dogs run in the park", "the cat sat on a mat"],  # known answers of the wrong lines
+    ):
+        (expected,) = evaluate(answers, references, "bleu", bootstrap=0)
+        assert quality(answers) == pytest.approx(expected.value)
+
+
+@pytest.mark.parametrize(("nbest", "beam"), [(2, 5), (9, 9)])
+def test_the_channel_ranks_what_the_search_finds(nbest: int, beam: int) -> None:
+    asked: dict[str, Any] = {}
+
+    def translate(lines: Sequence[str], **options: Any) -> list[list[Hypothesis]]:
+        asked.update(options)
+        return CANDIDATES
+
+    found: Any = SimpleNamespace(search=SimpleNamespace(beam=5), translate=translate)
+    channel = NoisyChannel(found, nbest, reverse=REVERSE, language=LANGUAGE)
+    ranked = channel.translate(["x", "y"], Weights(reverse=0.5))
+    assert [[one.hypothesis.text for one in many] for many in ranked] == [["b c", "a"], ["d"]]
+    assert (asked["nbest"], asked["beam"]) == (nbest, beam)  # a beam is never narrower than what is asked of it

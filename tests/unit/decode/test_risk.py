@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import sacrebleu
 
-from seqloom.decode.risk import least_risk, sentence_utility
+from seqloom.decode.risk import by_least_risk, least_risk, sentence_utility
 from seqloom.types import Hypothesis
 
 
@@ -39,3 +41,23 @@ def test_it_is_the_sum_over_all_pairs() -> None:
     for text in texts:
         expected = sum(sacrebleu.sentence_bleu(text, [other]).score for other in texts) / len(texts)
         assert found[text] == pytest.approx(expected)
+
+
+def test_drawn_candidates_weigh_the_same_and_found_ones_by_their_probability() -> None:
+    found = [
+        Hypothesis("a b c", score=-1.0, log_prob=-800.0),  # e^-800 alone is 0 in floating point
+        Hypothesis("x y z", score=-2.0, log_prob=-803.0),
+        Hypothesis("x y z", score=-3.0, log_prob=-804.0),
+    ]
+    (drawn,), (searched,) = (by_least_risk([found], "chrf", drawn=how) for how in (True, False))
+    assert [one.text for one in drawn] == ["x y z", "a b c"]
+    assert [one.text for one in searched] == ["a b c", "x y z"]
+    assert drawn[0].score == pytest.approx(200 / 3)  # the expected utility
+    share = 1 / (1 + math.exp(-3) + math.exp(-4))
+    assert searched[0].score == pytest.approx(100 * share)
+    assert searched[0].log_prob == -800.0
+
+
+def test_every_line_has_its_own_candidates() -> None:
+    ranked = by_least_risk([hypotheses("a"), [Hypothesis("", 0.0)], hypotheses("b", "b")], "bleu", drawn=True)
+    assert [[one.text for one in many] for many in ranked] == [["a"], [""], ["b"]]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from seqloom.decode.config import SearchConfig
+from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.translator import ModelTranslator, batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
@@ -141,3 +141,51 @@ def test_trees_go_to_the_model_by_tokens(tokenizers: TokenizerPair) -> None:
 def test_a_tree_that_does_not_fit_its_line(tokenizers: TokenizerPair) -> None:
     with pytest.raises(SeqloomError, match="Line 2 of 2 cannot be translated with its tree: not as many heads"):
         _translator(tokenizers).translate(["a", "a b"], heads=[(0,), (0,)])
+
+
+def _unsure(tokenizers: TokenizerPair, **search: Any) -> ModelTranslator:
+    """A translator to whom every token is as likely as any other."""
+
+    class Unsure(Copier):
+        def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+            step = super().step(memory, state, last)
+            return step._replace(log_probs=torch.zeros_like(step.log_probs).log_softmax(-1))
+
+    return ModelTranslator(Unsure(tokenizers.target.size), tokenizers, SearchConfig(longest=8, **search))
+
+
+def test_samples_do_not_depend_on_the_batch(tokenizers: TokenizerPair) -> None:
+    options = SamplingConfig(samples=3)
+    alone = [_unsure(tokenizers).sample([line], options)[0] for line in LINES]
+    for budget in (1, 100, 10_000):
+        assert _unsure(tokenizers, batch_tokens=budget).sample(LINES, options) == alone
+    assert [len(many) for many in alone] == [3, 1, 3, 3, 3, 3]
+    assert alone[1][0].text == ""
+    assert len({one.text for many in alone for one in many}) > 6
+
+
+def test_keys_tell_equal_lines_apart(tokenizers: TokenizerPair) -> None:
+    translator, options = _unsure(tokenizers), SamplingConfig(samples=2)
+    one, two = translator.sample(["abc", "abc"], options)
+    assert one == two
+    one, _, three = translator.sample(["abc", "a", "abc"], options, keys=[7, 8, 9])
+    assert one != three
+    assert translator.sample(["abc"], options, keys=[9]) == [three]
+
+
+def test_samples_begin_as_told(tokenizers: TokenizerPair) -> None:
+    prefixes = ["cc", "", "b"]
+    done: list[int] = []
+    found = _unsure(tokenizers).sample(
+        ["abc", "a", "ca"], SamplingConfig(samples=4), prefixes=prefixes, on_progress=done.append
+    )
+    for prefix, samples in zip(prefixes, found, strict=True):
+        assert len(samples) == 4
+        assert all(one.text.startswith(prefix) for one in samples)
+    assert sum(done) == 3
+
+
+def test_a_sample_carries_its_numbers(tokenizers: TokenizerPair) -> None:
+    ((one,),) = _translator(tokenizers).sample(["cab"], SamplingConfig(temperature=0))
+    assert one.text == "cab"
+    assert one.score == one.log_prob == pytest.approx(sum(one.token_log_probs))

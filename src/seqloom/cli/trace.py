@@ -1,0 +1,61 @@
+"""`seqloom translate --trace`: the search trees of a few lines in one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seqloom.errors import SeqloomError
+
+if TYPE_CHECKING:
+    from seqloom.decode.translator import ModelTranslator
+    from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
+    from seqloom.types import Example
+
+MOST_LINES = 100  # a tree takes some 30 kB, and the search that can be watched is slow
+
+
+def engine_to_trace(path: Path, engine: str, *, is_plain: bool) -> str:
+    """The engine whose search can be watched; what cannot be traced is an error before any work."""
+    from seqloom.files import check_can_write
+
+    check_can_write(path)
+    if not is_plain:
+        raise SeqloomError(
+            "--trace shows the beam of one model; ensembles, samples and least risk have no such tree.",
+            "leave it out",
+        )
+    if engine == "ctranslate2":
+        raise SeqloomError(
+            "--trace needs the engine torch: CTranslate2 cannot be watched.", "leave --engine out"
+        )
+    return "torch"
+
+
+def trace_searches(
+    path: Path, translator: ModelTranslator | CTranslate2Translator, examples: Iterator[Example]
+) -> Iterator[Example]:
+    """Writes a JSON list with the tree of every line, and hands the lines on."""
+    from seqloom.decode.translator import ModelTranslator
+    from seqloom.files import write_atomically
+    from seqloom.inspect.searchtree import search_tree
+    from seqloom.progress import counter
+
+    assert isinstance(translator, ModelTranslator), "engine_to_trace chose it"
+    lines = list(islice(examples, MOST_LINES + 1))
+    if len(lines) > MOST_LINES:
+        raise SeqloomError(
+            f"--trace writes the search of at most {MOST_LINES} lines, and there are more.",
+            "give the lines that you want to look at",
+        )
+    trees = []
+    with counter("traced", total=len(lines)) as advance:
+        for number, line in enumerate(lines, 1):
+            tree = search_tree(translator, line.source, heads=line.heads, prefix=line.target or "")
+            trees.append(json.dumps({"line": number, **tree.as_dict()}, ensure_ascii=False))
+            advance(1)
+    write_atomically(path, "[\n" + ",\n".join(trees) + "\n]\n")
+    return iter(lines)

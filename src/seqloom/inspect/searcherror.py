@@ -1,0 +1,114 @@
+"""How often a beam misses the best answer there is, by its size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.reference import exhaustive_search
+from seqloom.decode.translator import ModelTranslator
+from seqloom.errors import SeqloomError
+from seqloom.inspect.likely import Likely, floor_to_win
+from seqloom.inspect.searchtree import question
+
+_ROUNDING = 1e-4  # scores nearer than this are the same answer, or as good: batches round differently
+
+
+class Answer(NamedTuple):
+    """What is compared of an answer. One that was cut is worse than any that ended."""
+
+    finished: bool
+    score: float
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class BeamErrors:
+    """How one beam size did."""
+
+    beam: int
+    missed: int  # sentences whose best known answer scores higher than the beam's
+    share: float
+    gap: float | None  # in score, the mean over those that it missed but ended; None: there are none
+
+
+@dataclass(frozen=True)
+class SearchErrors:
+    """How all beams did; where the best answer is not proved, they did at least as badly as this."""
+
+    sentences: int
+    proved: int  # sentences whose best answer is the best there is
+    proved_empty: int  # of these, sentences whose best answer says nothing
+    beams: tuple[BeamErrors, ...]
+
+
+def search_errors(
+    translator: ModelTranslator,
+    lines: Sequence[str],
+    beams: Sequence[int],
+    *,
+    expand: int = 1000,
+    on_progress: Callable[[int], None] = lambda lines: None,
+) -> SearchErrors:
+    """The errors of these beams on these lines, the empty ones left out.
+
+    The mark is the best answer of an exact search, if that needs to continue no more than `expand` hypotheses;
+    else the best that any of the beams found.
+    """
+    lines = [line for line in lines if translator.tokenizers.source.encode(line)]
+    if not lines:
+        raise SeqloomError("There is no line to search for an answer to.", "give a file with text in it")
+    answers = {beam: _answers(translator, lines, beam) for beam in beams}
+    marks, proofs = [], []
+    for i, line in enumerate(lines):
+        known = max((found[i] for found in answers.values()), key=lambda one: one[:2])
+        best = _exact(translator, line, known, expand)
+        marks.append(best or known)
+        proofs.append(best is not None)
+        on_progress(1)
+    return SearchErrors(
+        sentences=len(lines),
+        proved=sum(proofs),
+        proved_empty=sum(proof and not mark.text.strip() for proof, mark in zip(proofs, marks, strict=True)),
+        beams=tuple(_compare(beam, found, marks) for beam, found in answers.items()),
+    )
+
+
+def _answers(translator: ModelTranslator, lines: Sequence[str], beam: int) -> list[Answer]:
+    found = translator.translate(lines, beam=beam, nbest=1)
+    return [Answer(best.finished, best.score, best.text) for (best,) in found]
+
+
+def _exact(translator: ModelTranslator, line: str, known: Answer, expand: int) -> Answer | None:
+    """The best answer there is; None if that takes too long to prove."""
+    search = SearchConfig.checked({**translator.search.model_dump(), "nbest": 1}, "search")
+    asked = question(translator, line, search)
+    plan, longest = asked.plan, asked.longest
+    model = translator.model
+    if known.finished:  # what cannot lead to a better score need not be looked at
+        model = Likely(model, floor=floor_to_win(plan.ranking, known.score, longest))
+    try:
+        best = exhaustive_search(
+            model, asked.sentence, max_length=longest, ranking=plan.ranking, rules=plan.rules, limit=expand
+        )
+    except SeqloomError:
+        return None
+    return Answer(best.finished, best.score, translator.tokenizers.target.decode(best.tokens))
+
+
+def _compare(beam: int, answers: Sequence[Answer], marks: Sequence[Answer]) -> BeamErrors:
+    missed = [
+        (answer, mark)
+        for answer, mark in zip(answers, marks, strict=True)
+        if answer.finished < mark.finished
+        or (answer.finished == mark.finished and answer.score < mark.score - _ROUNDING)
+    ]
+    gaps = [mark.score - answer.score for answer, mark in missed if answer.finished == mark.finished]
+    return BeamErrors(
+        beam=beam,
+        missed=len(missed),
+        share=len(missed) / len(answers),
+        gap=sum(gaps) / len(gaps) if gaps else None,
+    )

@@ -1,0 +1,249 @@
+"""The search for one answer as a tree: what was kept, completed and pruned, and how near the answer was."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.plan import Found, Plan, plan_of
+from seqloom.decode.reference import Decision, reference_beam_search
+from seqloom.decode.rules import Rules
+from seqloom.decode.translator import ModelTranslator
+from seqloom.errors import SeqloomError
+from seqloom.inspect.likely import Likely, enough_to_rank
+from seqloom.types import EOS, Batch, Heads
+
+END = "</s>"
+_PRUNED = 2  # x the width of a group: the best pruned continuations of a step that stay in the tree
+
+Path = tuple[int, tuple[int, ...]]  # a group and the tokens that it has said
+
+
+@dataclass(frozen=True)
+class Node:
+    """A hypothesis: what its parent said, and one token more."""
+
+    id: int
+    parent: int | None  # None: nothing is said yet
+    group: int
+    length: int  # tokens, the end included
+    token: str
+    log_prob: float  # of the token
+    total: float  # log P of all tokens
+    score: float  # what it is ranked by, or would be if it ended here
+    rank: int  # from 1, among all continuations of its group at this length
+    fate: str  # kept, completed or pruned; start for the root of a group
+    attention: tuple[float, ...] = ()  # where the model looked when it continued this one
+    winner: bool = False  # on the path of the answer
+
+
+@dataclass(frozen=True)
+class Survival:
+    """How near the answer was to being lost at a length: one less by more than the margin was pruned."""
+
+    length: int
+    token: str
+    rank: int
+    margin: float | None  # in log P; None: there was nothing to lose against
+
+
+@dataclass(frozen=True)
+class SearchTree:
+    """A search from its roots, one per group, to the answer. A node comes after its parent."""
+
+    source: str
+    answer: str
+    finished: bool
+    score: float
+    source_tokens: tuple[str, ...]  # the end included
+    beam: int
+    groups: int
+    nodes: tuple[Node, ...]
+    survival: tuple[Survival, ...]
+
+    @property
+    def winner(self) -> list[Node]:
+        """The path of the answer, its root left out."""
+        return [node for node in self.nodes if node.winner and node.parent is not None]
+
+    @property
+    def nearest(self) -> Survival | None:
+        """Where the answer was nearly lost: the smallest margin."""
+        risky = [one for one in self.survival if one.margin is not None]
+        return min(risky, key=lambda one: one.margin or 0.0, default=None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON of the tree, its numbers rounded."""
+        facts = _rounded(asdict(self))
+        nearest = self.nearest
+        return {**facts, "nearly_lost_at": None if nearest is None else nearest.length}
+
+
+class Question(NamedTuple):
+    """What a search is given: a batch of one sentence, what to do with it, and how long an answer may be."""
+
+    sentence: Batch
+    plan: Plan
+    longest: int
+
+
+def question(
+    translator: ModelTranslator,
+    line: str,
+    search: SearchConfig,
+    *,
+    heads: Heads | None = None,
+    prefix: str = "",
+) -> Question:
+    """The search that the translator does for a line that is not empty."""
+    sentence, target = translator.batch([line], [heads]), translator.tokenizers.target
+    begun = target.encode(prefix)
+    rules = Rules(
+        prefixes=[begun] if begun else (),
+        forbidden=[word for text in search.forbid if (word := target.encode(text))],
+        min_length=search.min_length,
+        no_repeat=search.no_repeat,
+    )
+    longest = max(search.max_length(sentence.source.shape[1]), len(begun) + 1)
+    return Question(sentence, plan_of(search, rules), longest)
+
+
+def search_tree(
+    translator: ModelTranslator,
+    line: str,
+    *,
+    beam: int | None = None,
+    heads: Heads | None = None,
+    prefix: str = "",
+) -> SearchTree:
+    """The tree of the search for the answer to a line, by the search that defines what the fast one finds."""
+    search = translator.search if beam is None else translator.search.model_copy(update={"beam": beam})
+    search = SearchConfig.checked(search.model_dump(), "search")
+    ids = translator.tokenizers.source.encode(line)
+    if not ids:
+        return SearchTree(line, "", True, 0.0, (END,), search.beam, search.groups, (), ())
+    asked = question(translator, line, search, heads=heads, prefix=prefix)
+    growth = _Growth(translator, asked.plan, len(ids) + 1)
+    shown = (2 + _PRUNED) * asked.plan.width  # kept, completed and pruned
+    model = Likely(
+        translator.model,
+        most=enough_to_rank(asked.plan, shown, asked.longest),
+        always=[token for begun in asked.plan.rules.prefixes for token in begun],
+    )
+    found = reference_beam_search(
+        model, asked.sentence, asked.plan, max_length=asked.longest, watch=growth.watch
+    )
+    if not found:
+        raise SeqloomError(f"The rules leave nothing to say to {line!r}.", "loosen what is forced or forbidden")
+    nodes, survival = growth.finish(found[0])
+    return SearchTree(
+        source=line,
+        answer=translator.tokenizers.target.decode(found[0].tokens),
+        finished=found[0].finished,
+        score=found[0].score,
+        source_tokens=(*translator.tokenizers.source.pieces(ids), END),
+        beam=search.beam,
+        groups=search.groups,
+        nodes=nodes,
+        survival=survival,
+    )
+
+
+class _Growth:
+    """Collects the decisions of a search while it runs."""
+
+    def __init__(self, translator: ModelTranslator, plan: Plan, source_length: int) -> None:
+        self._pieces = translator.tokenizers.target.pieces
+        self._plan = plan
+        self._source_length = source_length
+        self._nodes: dict[Path, Node] = {}
+        self._pruned: Counter[tuple[int, int]] = Counter()  # (length, group) → how many are in the tree
+        self._ended: dict[Path, bool] = {}
+        self._values: dict[Path, float] = {}  # what the continuations of a step were ordered by
+        self._going_on: defaultdict[int, list[Path]] = defaultdict(list)  # length → what is kept
+        for group in range(plan.groups):
+            self._nodes[group, ()] = Node(group, None, group, 0, "", 0.0, 0.0, 0.0, 1, "start")
+
+    def watch(self, seen: Decision) -> None:
+        """Adds a continuation, unless it is one of the many that had no chance."""
+        partial, path = seen.partial, (seen.group, seen.partial.tokens)
+        if seen.fate == "pruned":
+            self._pruned[seen.length, seen.group] += 1
+            if self._pruned[seen.length, seen.group] > _PRUNED * self._plan.width:
+                return
+        parent = self._nodes[seen.group, partial.tokens[:-1]]
+        if partial.attention and not parent.attention:
+            looked = tuple(partial.attention[-1][: self._source_length].tolist())
+            self._nodes[seen.group, partial.tokens[:-1]] = replace(parent, attention=looked)
+        self._nodes[path] = Node(
+            id=len(self._nodes),
+            parent=parent.id,
+            group=seen.group,
+            length=seen.length,
+            token=END if partial.ended else self._pieces([partial.tokens[-1]])[0],
+            log_prob=partial.log_probs[-1],
+            total=partial.total,
+            score=partial.score(self._plan.ranking, self._source_length),
+            rank=seen.rank + 1,
+            fate=seen.fate,
+        )
+        taken = sum(
+            group < seen.group and tokens[-1] == partial.tokens[-1]
+            for group, tokens in self._going_on[seen.length]
+        )
+        self._values[path] = partial.total - self._plan.diversity * taken
+        self._ended[path] = partial.ended
+        if seen.fate == "kept":
+            self._going_on[seen.length].append(path)
+
+    def finish(self, best: Found) -> tuple[tuple[Node, ...], tuple[Survival, ...]]:
+        """All nodes, those of the answer marked, and how the answer came through."""
+        tokens = (*best.tokens, EOS) if best.finished else tuple(best.tokens)
+        fate = "completed" if best.finished else "kept"
+        group = next(
+            g
+            for g in range(self._plan.groups)
+            if (node := self._nodes.get((g, tokens))) is not None and node.fate == fate
+        )
+        for length in range(len(tokens) + 1):
+            path = group, tokens[:length]
+            self._nodes[path] = replace(self._nodes[path], winner=True)
+        survival = [self._survival((group, tokens[:length])) for length in range(1, len(tokens) + 1)]
+        return tuple(self._nodes.values()), tuple(survival)
+
+    def _survival(self, path: Path) -> Survival:
+        """The margin of one hypothesis to the first that would have been there in its place.
+
+        Of those that go on the best w stay, so that is the first of them that did not; one that ends must be
+        among the best w of all.
+        """
+        node = self._nodes[path]
+        rivals = (
+            other
+            for other, one in self._nodes.items()
+            if (one.group, one.length) == (node.group, node.length)
+            and (
+                one.rank > self._plan.width
+                if self._ended[path]
+                else one.fate == "pruned" and not self._ended[other]
+            )
+        )
+        first = max((self._values[rival] for rival in rivals), default=None)
+        margin = None if first is None else self._values[path] - first
+        return Survival(node.length, node.token, node.rank, margin)
+
+
+def _rounded(value: Any) -> Any:
+    """The value with six digits after the point in every number."""
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, dict):
+        return {key: _rounded(one) for key, one in value.items()}
+    return (
+        [_rounded(one) for one in value]
+        if isinstance(value, Sequence) and not isinstance(value, str)
+        else value
+    )

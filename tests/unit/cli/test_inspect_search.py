@@ -1,0 +1,147 @@
+"""`seqloom inspect search` and `seqloom translate --trace`: files, tables and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom.run import load
+
+Command = Callable[..., Any]
+TEXT = "a man is running."
+SHORT = ("--set", "search.longest=6")
+
+
+def test_the_tree_as_json_html_and_picture(runs: Path, command: Command, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("tree.json", "tree.html", "tree.png")]
+    for file in files:
+        done = command("inspect", "search", runs / "pairs", TEXT, "--beam", 3, "--out", file, *SHORT)
+        assert done.code == 0, done.err
+    tree = json.loads(files[0].read_text(encoding="utf-8"))
+    translator = load(runs / "pairs")
+    translator.search = translator.search.model_copy(update={"longest": 6})
+    ((best,),) = translator.translate([TEXT], beam=3)
+    assert (tree["answer"], tree["beam"]) == (best.text, 3)
+    assert tree["score"] == pytest.approx(best.score, abs=1e-5)
+    assert files[1].read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert files[2].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_table_has_a_row_per_token_of_the_answer(runs: Path, command: Command) -> None:
+    told = command("inspect", "search", runs / "pairs", TEXT, *SHORT)
+    tree = json.loads(command("inspect", "search", runs / "pairs", TEXT, "--json", *SHORT).out)
+    rows = [line.split() for line in told.out.splitlines()]
+    for one in tree["survival"]:
+        assert any(row[:1] == [one["token"]] and f"{one['margin']:.2f}" in row for row in rows)
+    assert sum("nearest to being lost" in line for line in told.out.splitlines()) == 1
+    assert f"score {tree['score']:.4f}, beam 5" in told.out
+    assert ("cut at the maximum length" in told.out) == (not tree["finished"])
+
+
+def test_an_answer_can_be_given_its_beginning(runs: Path, command: Command) -> None:
+    done = command("inspect", "search", runs / "pairs", TEXT, "--prefix", "TWO", "--json", *SHORT)
+    assert json.loads(done.out)["answer"].startswith("TWO")
+
+
+def test_search_errors_by_beam(runs: Path, command: Command, tmp_path: Path) -> None:
+    lines = tmp_path / "some.txt"
+    lines.write_text("a man\n\na dog\ntwo women\nsome men\n")
+    asked = ("inspect", "search", runs / "pairs", "--errors", lines, "--beams", "5,1,5", "--limit", 4)
+    options = ("--set", "search.longest=2", "--expand", 100)
+    told = json.loads(command(*asked, *options, "--json").out)
+    assert (told["sentences"], told["proved"]) == (3, 3)
+    assert [one["beam"] for one in told["beams"]] == [1, 5]
+    table = command(*asked, *options).out
+    assert "search errors, 3 sentences" in table
+    assert "The best answer is proved for 3 of 3 sentences" in table
+    assert "≥" not in table
+    short = " ".join(command(*asked, "--set", "search.longest=5", "--expand", 1).out.split())
+    assert "≥ 0" in short and "proved for 0 of 3 sentences, by continuing up to 1 hypotheses each" in short
+
+
+def test_a_trace_has_the_search_of_every_line(runs: Path, command: Command, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    lines = f"{TEXT}\n\ntwo women\n"
+    done = command("translate", runs / "pairs", "--trace", trace, "--beam", 3, *SHORT, given=lines)
+    assert done.code == 0, done.err
+    trees = json.loads(trace.read_text(encoding="utf-8"))
+    assert [tree["line"] for tree in trees] == [1, 2, 3]
+    assert [tree["answer"] for tree in trees] == done.out.split("\n")[:-1]
+    assert [tree["source"] for tree in trees] == [TEXT, "", "two women"]
+    assert [bool(tree["nodes"]) for tree in trees] == [True, False, True]
+
+
+def test_a_trace_knows_how_answers_begin(runs: Path, command: Command, tmp_path: Path) -> None:
+    table, trace = tmp_path / "begun.tsv", tmp_path / "trace.json"
+    table.write_text(f"{TEXT}\tTWO\na dog\tSOME\n")
+    done = command("translate", runs / "pairs", table, "--prefix-column", 2, "--trace", trace, *SHORT)
+    assert done.code == 0, done.err
+    assert [tree["answer"] for tree in json.loads(trace.read_text(encoding="utf-8"))] == done.out.splitlines()
+
+
+def test_a_trace_of_many_lines_is_refused(runs: Path, command: Command, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    done = command("translate", runs / "pairs", "--trace", trace, given="a man\n" * 101)
+    assert (done.code, done.out) == (2, "")
+    assert "--trace writes the search of at most 100 lines, and there are more" in done.err
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sample"], "--trace shows the beam of one model"),
+        (["--mbr", "chrf"], "--trace shows the beam of one model"),
+        (["--ensemble", "pairs"], "--trace shows the beam of one model"),
+        (["--engine", "ctranslate2"], "--trace needs the engine torch"),
+        (["--trace", "nowhere/a.json"], "there is no folder"),
+    ],
+)
+def test_what_cannot_be_traced(
+    runs: Path, command: Command, options: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs)
+    done = command("translate", "pairs", "--trace", "trace.json", *options, given="a man\n")
+    assert done.code == 2
+    assert message in done.err
+    assert not (runs / "trace.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Give either a text, whose search is shown, or --errors FILE"),
+        (["a", "--errors", "text.txt"], "Give either a text, whose search is shown, or --errors FILE"),
+        ([" "], "There is nothing to search for: the text is empty"),
+        (["a", "--out", "tree.gif"], "A search tree cannot be written as .gif: tree.gif"),
+        (["a", "--out", "tree"], "A search tree cannot be written as a file without suffix: tree"),
+        (["a", "--out", "nowhere/tree.html"], "there is no folder"),
+        (["a", "--heads", "2 1"], "'2 1' is no tree of 'a'"),
+        (["a", "--set", "model.width=3"], "model.width"),
+        (["a", "--set", "search.groups=2"], "search.groups=2 does not divide search.beam=5"),
+        (["--errors", "text.txt", "--beams", "1,x"], "--beams '1,x' is no list of beam sizes"),
+        (["--errors", "text.txt", "--beams", "0"], "--beams '0' is no list of beam sizes"),
+        (["--errors", "text.txt", "--out", "a.png"], "--out draws one search; search errors are printed"),
+        (["--errors", "missing.txt"], "missing.txt"),
+    ],
+)
+def test_user_errors(
+    runs: Path, command: Command, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs)
+    done = command("inspect", "search", "pairs", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_a_picture_that_cannot_be_drawn_is_told_before_the_work(
+    runs: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr("seqloom.run.load", None)
+    assert "need matplotlib" in command("inspect", "search", runs / "pairs", "a", "--out", "tree.png").err

@@ -1,0 +1,122 @@
+"""`seqloom translate` with several models, with drawn answers and by least risk; what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom.decode.config import SamplingConfig
+from seqloom.decode.risk import by_least_risk
+from seqloom.run import load, load_ensemble
+
+Command = Callable[..., Any]
+LINES = ["a man is running.", "", "a man is running.", "two dogs"]
+SHORT = ("--set", "search.longest=8")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """Four lines: one is empty, two are equal."""
+    (tmp_path / "some.txt").write_text("".join(f"{line}\n" for line in LINES))
+    return tmp_path / "some.txt"
+
+
+@pytest.mark.parametrize("space", ["probability", "log"])
+def test_several_models_vote(runs: Path, lstm: Path, command: Command, text: Path, space: Any) -> None:
+    done = command(
+        "translate", runs / "pairs", text, "--ensemble", lstm, "--ensemble-space", space, "--json", *SHORT
+    )
+    assert done.code == 0, done.err
+    told = [json.loads(line) for line in done.out.splitlines()]
+    both = load_ensemble([runs / "pairs", lstm], space=space)
+    both.search = both.search.model_copy(update={"longest": 8})
+    expected = [many[0] for many in both.translate(LINES)]
+    assert [one["hypotheses"][0]["text"] for one in told] == [one.text for one in expected]
+    scores = [one["hypotheses"][0]["score"] for one in told]
+    assert scores == pytest.approx([one.score for one in expected], rel=1e-5)
+    assert {one["engine"] for one in told} == {"torch"}
+
+
+def test_a_sample_depends_on_seed_and_line_alone(
+    runs: Path, command: Command, text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = ("translate", runs / "pairs", text, "--sample", *SHORT)
+    once = command(*draw)
+    assert (once.code, len(once.out.split("\n"))) == (0, 5), once.err
+    first, empty, second, _, _ = once.out.split("\n")
+    assert empty == "" and first != second  # equal lines have other samples
+    monkeypatch.setattr("seqloom.cli.translate._LINES_AT_A_TIME", 1)
+    assert command(*draw).out == once.out
+    assert command(*draw, "--seed", 7).out != once.out
+    translator = load(runs / "pairs")
+    translator.search = translator.search.model_copy(update={"longest": 8})
+    keys = range(1, 5)
+    expected = translator.sample(LINES, SamplingConfig(samples=7, top_k=5, temperature=0.8), keys=keys)
+    several = command(*draw, "--nbest", 7, "--top-k", 5, "--temperature", 0.8)  # more than the beam
+    lines = [
+        f"{n}\t{one.score:.4f}\t{one.text}" for n, many in zip(keys, expected, strict=True) for one in many
+    ]
+    assert several.out.splitlines() == lines
+
+
+def test_least_risk_among_samples(runs: Path, command: Command, text: Path) -> None:
+    done = command("translate", runs / "pairs", text, "--mbr", "chrf", "--samples", 6, "--nbest", 2, *SHORT)
+    assert done.code == 0, done.err
+    translator = load(runs / "pairs")
+    translator.search = translator.search.model_copy(update={"longest": 8})
+    found = by_least_risk(
+        translator.sample(LINES, SamplingConfig(samples=6), keys=range(1, 5)), "chrf", drawn=True
+    )
+    lines = [f"{n}\t{one.score:.4f}\t{one.text}" for n, many in enumerate(found, 1) for one in many[:2]]
+    assert done.out.splitlines() == lines
+
+
+def test_least_risk_among_what_a_beam_finds(runs: Path, command: Command, text: Path) -> None:
+    done = command("translate", runs / "pairs", text, "--mbr", "bleu", "--beam", 4, "--json", *SHORT)
+    assert done.code == 0, done.err
+    translator = load(runs / "pairs")
+    translator.search = translator.search.model_copy(update={"longest": 8})
+    found = by_least_risk(translator.translate(LINES, beam=4, nbest=4), "bleu", drawn=False)
+    told = [json.loads(line)["hypotheses"] for line in done.out.splitlines()]
+    assert [[one["text"] for one in many] for many in told] == [[many[0].text] for many in found]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--sample", "--beam", 3), "--beam 3 searches and --sample draws"),
+        (("--sample", "--alignment"), "--alignment shows where a search looked"),
+        (("--sample", "--set", "search.no_repeat=2"), "search.no_repeat is for a search"),
+        (("--sample", "--samples", 3), "--samples 3 are the candidates of --mbr"),
+        (("--sample", "--engine", "ctranslate2"), "The engine ctranslate2 is for the beam of one model"),
+        (("--sample", "--engine", "tourch"), "There is no engine called 'tourch'"),
+        (("--ensemble-space", "log"), "--ensemble-space log is for several runs"),
+        (("--temperature", 0.5), "--temperature is for drawing answers"),
+        (("--mbr", "bleu", "--beam", 3, "--top-k", 2), "--top-k is for drawing answers"),
+        (("--mbr", "bleu", "--beam", 3, "--samples", 2), "--samples is for drawing answers"),
+        (("--mbr", "blue"), "There is no utility called 'blue'"),
+        (("--ensemble", "nowhere"), "There is no run directory nowhere"),
+        (("--ensemble", ".", "--ensemble-space", "logs"), "There is no space called 'logs'"),
+    ],
+)
+def test_options_that_contradict_each_other(
+    runs: Path, command: Command, text: Path, options: tuple[object, ...], message: str
+) -> None:
+    done = command("translate", runs / "pairs", text, *options)
+    assert done.code == 2 and not done.out
+    assert message in done.err and "hint:" in done.err
+
+
+def test_evaluation_of_an_ensemble(runs: Path, lstm: Path, command: Command, tmp_path: Path) -> None:
+    out = tmp_path / "answers.txt"
+    pairs = runs / "pairs.tsv"
+    done = command("evaluate", runs / "pairs", pairs, "--ensemble", lstm, "--json", "--out", out)
+    assert done.code == 0, done.err
+    sources = [line.split("\t")[0] for line in pairs.read_text().splitlines()]
+    expected = load_ensemble([runs / "pairs", lstm]).translate(sources)
+    assert out.read_text().splitlines() == [many[0].text for many in expected]
+    assert json.loads(done.out)["settings"]["run"] == f"{runs / 'pairs'} + {lstm}"

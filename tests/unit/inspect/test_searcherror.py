@@ -1,0 +1,144 @@
+"""Search errors, against answers that are counted one by one."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from seqloom.data.batching import collate_ids
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.plan import Plan
+from seqloom.decode.ranking import Ranking
+from seqloom.decode.rules import Rules
+from seqloom.decode.translator import ModelTranslator
+from seqloom.errors import SeqloomError
+from seqloom.inspect.likely import Likely, enough_to_rank, floor_to_win
+from seqloom.inspect.searcherror import search_errors
+from seqloom.text.config import TextConfig
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import BOS, EOS, Batch, Step, Tree
+
+LINES = ["a", "b", "", "c", "ab", "ca", "cc"]
+
+
+class Random:
+    """A StepModel of random rows for each (source, step, last token)."""
+
+    def __init__(self, vocabulary: int) -> None:
+        random = torch.Generator().manual_seed(1)
+        shape = (vocabulary, 6, vocabulary, vocabulary)
+        self.log_probs = (1.5 * torch.randn(shape, generator=random, dtype=torch.float64)).log_softmax(-1)
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        return batch.source[:, :2].sum(dim=1) % len(self.log_probs), torch.zeros(
+            len(batch.source), dtype=torch.long
+        )
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        sentence = memory.repeat_interleave(len(last) // len(memory))
+        return Step(self.log_probs[sentence, state, last].clone(), state + 1, None)
+
+
+@pytest.fixture(scope="module")
+def tokenizers() -> TokenizerPair:
+    config = TextConfig(tokenizer="char", byte_fallback=False)
+    return TokenizerPair.train(config, lambda: [("abc", "cba")] * 20)
+
+
+def _translator(tokenizers: TokenizerPair, **search: Any) -> ModelTranslator:
+    return ModelTranslator(Random(tokenizers.target.size), tokenizers, SearchConfig(**{"longest": 4, **search}))
+
+
+def _best(translator: ModelTranslator, line: str) -> float:
+    """The highest score of all sequences that end within four tokens."""
+    model, search = translator.model, translator.search
+    assert isinstance(model, Random)
+    memory, _ = model.start(translator.batch([line]))
+    ranking = Ranking(search.length_norm, search.length_penalty)
+    scores = []
+    for length in range(4):
+        for words in product(range(EOS + 1, translator.tokenizers.target.size), repeat=length):
+            path = [BOS, *words, EOS]
+            steps = enumerate(pairwise(path))
+            total = sum(float(model.log_probs[memory[0], t, last, token]) for t, (last, token) in steps)
+            scores.append(ranking.score(total, length + 1))
+    return max(scores)
+
+
+@pytest.mark.parametrize("norm", ["none", "length"])
+def test_errors_are_those_against_every_answer_there_is(tokenizers: TokenizerPair, norm: str) -> None:
+    translator = _translator(tokenizers, length_norm=norm)
+    found = search_errors(translator, LINES, [1, 2, 50])
+    lines = [line for line in LINES if line]
+    assert (found.sentences, found.proved) == (6, 6)
+    best = [_best(translator, line) for line in lines]
+    for one in found.beams:
+        answers = [hypotheses[0] for hypotheses in translator.translate(lines, beam=one.beam)]
+        gaps = [mark - answer.score for mark, answer in zip(best, answers, strict=True) if answer.finished]
+        missed = [gap for gap in gaps if gap > 1e-6]
+        assert one.missed == len(missed) + sum(not answer.finished for answer in answers)
+        assert one.share == one.missed / 6
+        assert one.gap == (pytest.approx(sum(missed) / len(missed)) if missed else None)
+    greedy, _, wide = found.beams
+    assert greedy.missed > 0  # or this test shows little
+    assert wide.missed == 0
+
+
+def test_what_is_not_proved_is_measured_against_the_best_beam(tokenizers: TokenizerPair) -> None:
+    translator = _translator(tokenizers)
+    found = search_errors(translator, LINES, [1, 50], expand=1)
+    assert found.proved < found.sentences
+    assert found.beams[1].missed == 0
+    full = search_errors(translator, LINES, [1, 50])
+    assert found.beams[0] == full.beams[0]  # the wide beam finds the best there is
+
+
+def test_best_answers_that_say_nothing_are_counted(tokenizers: TokenizerPair) -> None:
+    translator = _translator(tokenizers, length_norm="none")
+    model = translator.model
+    assert isinstance(model, Random)
+    model.log_probs[:, :, :, EOS] = -0.01
+    found = search_errors(translator, LINES, [1])
+    assert (found.proved, found.proved_empty, found.beams[0].missed) == (6, 6, 0)
+
+
+def test_no_lines_are_an_error(tokenizers: TokenizerPair) -> None:
+    with pytest.raises(SeqloomError, match="There is no line to search for"):
+        search_errors(_translator(tokenizers), ["", " "], [1])
+
+
+def test_progress_is_told(tokenizers: TokenizerPair) -> None:
+    told: list[int] = []
+    search_errors(_translator(tokenizers), LINES, [1], on_progress=told.append)
+    assert sum(told) == 6
+
+
+@pytest.mark.parametrize("reward", [0.0, 0.3])
+@pytest.mark.parametrize("norm", ["none", "length", "gnmt"])
+def test_below_the_floor_no_score_is_as_good(norm: Any, reward: float) -> None:
+    ranking = Ranking(norm, 0.8, reward)
+    floor = floor_to_win(ranking, -0.7, longest=9)
+    assert all(ranking.score(floor - 1e-6, length) < -0.7 for length in range(1, 10))
+    assert any(ranking.score(floor + 1e-3, length) > -0.7 for length in range(1, 10))
+
+
+def test_a_step_keeps_its_likeliest_tokens_and_those_of_a_prefix(tokenizers: TokenizerPair) -> None:
+    model = Random(tokenizers.target.size)
+    memory, state = model.start(collate_ids([[4]], None, range(1)))
+    last = torch.tensor([BOS])
+    whole = model.step(memory, state, last).log_probs[0]
+    order = whole.argsort(descending=True).tolist()
+    few = Likely(model, most=2, always=order[-1:]).step(memory, state, last).log_probs[0]
+    assert few.isfinite().nonzero().flatten().tolist() == sorted([*order[:2], order[-1]])
+    high = Likely(model, floor=float(whole[order[2]])).step(memory, state, last).log_probs[0]
+    assert high.isfinite().nonzero().flatten().tolist() == sorted(order[:3])
+
+
+def test_what_the_rules_may_take_out_is_added_to_what_is_ranked() -> None:
+    plan = Plan(4, groups=2, diversity=1.0, rules=Rules(forbidden=[[5], [6, 7]], no_repeat=2))
+    assert enough_to_rank(Plan(4), 16, longest=30) == 19
+    assert enough_to_rank(plan, 8, longest=30) == 8 + 4 + 3 + 2 + 30
