@@ -28,6 +28,9 @@ def evaluate(
     beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    engine: Annotated[
+        str, typer.Option(help="torch, ctranslate2, or auto: the fastest that is exact.")
+    ] = "auto",
     compare: Annotated[
         list[Path] | None, typer.Option(help="Another run to measure on the same lines; may be repeated.")
     ] = None,
@@ -43,9 +46,10 @@ def evaluate(
     from seqloom.evaluate.metrics import parse_metrics
     from seqloom.evaluate.report import Report, as_tables, make_report
     from seqloom.evaluate.versus import as_table, versus
+    from seqloom.exchange.engines import Wanted, load_translator
     from seqloom.files import check_can_write, write_atomically
     from seqloom.progress import counter
-    from seqloom.run import Run, load, load_ensemble
+    from seqloom.run import Run, load_ensemble
     from seqloom.testset import read_testset
 
     chosen = parse_metrics(metrics)
@@ -66,6 +70,8 @@ def evaluate(
         group_by_source=group_by_source,
     )
 
+    wanted = Wanted(beam=beam, scores=False)
+
     def answers(folder: Path, name: str | None, voters: Sequence[Path] = ()) -> list[str]:
         translator = (
             load_ensemble(
@@ -75,7 +81,7 @@ def evaluate(
                 device=device,
             )
             if voters
-            else load(folder, checkpoint=name, device=device)
+            else load_translator(folder, engine, checkpoint=name, device=device, wanted=wanted).translator
         )
         with counter(f"translated by {folder}", total=len(test.sources)) as advance:
             found = translator.translate(test.sources, heads=test.heads, beam=beam, on_progress=advance)
