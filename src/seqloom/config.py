@@ -81,6 +81,9 @@ def from_tree(tree: Mapping[str, Any], where: str) -> Config:
     if not chosen.keys() & {"name", "size"}:
         chosen = _changed(_inherited(sections.get("train", {})), chosen)
     entry = architecture(str(chosen.pop("name", "transformer")))
+    for key, value in entry.defaults.items():
+        section, _, option = key.partition(".")
+        sections[section] = {option: value, **sections.get(section, {})}
     config = Config(
         data=_settled(DataConfig.checked(sections.get("data", {}), "data", where), entry),
         text=TextConfig.checked(sections.get("text", {}), "text", where),
@@ -119,6 +122,11 @@ def _settled(data: DataConfig, entry: Architecture) -> DataConfig:
 def _check_data_fits(config: Config, entry: Architecture) -> None:
     """Raises if the model cannot learn from such data."""
     data, name = config.data, entry.name
+    if entry.counting and config.train.init_from:
+        raise SeqloomError(
+            f"The model {name} is counted anew from its data, so it cannot start from another run.",
+            "leave out --init-from",
+        )
     if not data.has("train"):
         return
     if data.is_text and entry.task == "translate" and data.noise.kind == "none":

@@ -16,7 +16,7 @@ from seqloom.evaluate.references import group_by_source
 from seqloom.files import write_atomically
 from seqloom.inspect.attention import attention_picture
 from seqloom.pipeline import continue_run, create
-from seqloom.run import load
+from seqloom.run import load_decoder
 from seqloom.types import Example, Hypothesis
 
 _SEED = 2026
@@ -149,7 +149,7 @@ def run_demo(
     }
     run = create(compose(values=values), out)
     state = continue_run(run)
-    translator = load(run.folder)
+    translator = load_decoder(run.folder)
     sources, references = group_by_source((e.source, e.target or "") for e in test)
     answers = [best[0].text for best in translator.translate(sources)]
     drawn = translator.translate([task.picture_of], alignment=True)[0][0]

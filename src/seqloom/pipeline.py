@@ -25,6 +25,7 @@ from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import evaluate, parse_metrics
 from seqloom.files import new_folder, write_atomically, write_json
+from seqloom.fitting import fit_run
 from seqloom.machine import keep_freed_memory
 from seqloom.registry import architecture
 from seqloom.run import Run, Use, build_model, choose_device, load, load_filler, load_generator, use_of
@@ -87,8 +88,9 @@ def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
     _check(config)
     say, others = _sayer(quiet), config.train.init_from
     prepared = Corpus(config.data, config.text).prepare(say, warm_tokenizers(others) if others else None)
-    model = build_model(config, prepared.tokenizers)  # what cannot be built is told before anything is written
-    warm = warm_start(model, others) if others else None
+    # What cannot be built is told before anything is written.
+    model = None if _counts(config) else build_model(config, prepared.tokenizers)
+    warm = warm_start(model, others) if others and model else None
     for line in warm.summary() if warm else ():
         say(f"start: {line}")
     try:
@@ -99,7 +101,7 @@ def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
             prepared.tokenizers.save(draft.tokenizer_folder)
             prepared.report.save(folder / "data-report.json")
             write_json(draft.data_file, prepared.record.model_dump())
-            if warm:
+            if warm and model:
                 save_file(weights_of(model), draft.initial_file)
                 write_json(folder / "warm-start.json", warm.as_dict())
     except OSError as error:
@@ -140,6 +142,8 @@ def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
         torch.set_num_threads(config.train.threads)
     device = _check(config)
     prepared = Corpus(config.data, config.text).reopen(run)
+    if _counts(config):
+        return fit_run(run, config, prepared, quiet=quiet)
     model = build_model(config, prepared.tokenizers)
     if run.initial_file.exists():  # a checkpoint, if there is one, takes its place
         load_weights(model, run.initial_file)
@@ -174,6 +178,10 @@ def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
         else:
             log.say(f"stopped at step {state.step:,}; go on with: seqloom resume {run.folder}")
     return state
+
+
+def _counts(config: Config) -> bool:
+    return architecture(config.model.name).counting
 
 
 def _sayer(quiet: bool) -> Callable[[str], None]:

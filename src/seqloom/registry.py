@@ -12,7 +12,7 @@ from seqloom.errors import unknown
 from seqloom.settings import ModelSettings
 
 # Packages whose every module is imported when the registry is asked: adding an architecture is one file.
-FAMILIES = ("seqloom.models",)
+FAMILIES = ("seqloom.models", "seqloom.statistical")
 
 
 # What a model is for: to give a target to a source, to continue a text (or a source), to fill gaps in a text.
@@ -30,6 +30,8 @@ class Architecture:
     build: Callable[..., Any]  # build(settings, vocabularies) -> model
     overrides: Mapping[str, Any] = field(default_factory=dict)  # a preset: its fields, before the user's
     task: Task = "translate"
+    counting: bool = False  # fitted at once by counting or EM, not trained by gradient
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # dotted options of other sections, likewise
 
 
 _ARCHITECTURES: dict[str, Architecture] = {}
@@ -43,23 +45,28 @@ def register(
     settings: type[ModelSettings],
     overrides: Mapping[str, Any] | None = None,
     task: Task = "translate",
+    counting: bool = False,
+    defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator that makes a model class (or a builder) available under a name."""
 
     def add(build: Callable[..., Any]) -> Callable[..., Any]:
         assert name not in _ARCHITECTURES, f"two architectures are called {name}"
-        _ARCHITECTURES[name] = Architecture(name, summary, paper, settings, build, overrides or {}, task)
+        _ARCHITECTURES[name] = Architecture(
+            name, summary, paper, settings, build, overrides or {}, task, counting, defaults or {}
+        )
         return build
 
     return add
 
 
-def architectures() -> dict[str, Architecture]:
-    """Every registered architecture by name."""
+def architectures(*, counting: bool | None = None) -> dict[str, Architecture]:
+    """Every registered architecture by name; or only those that are, or are not, fitted by counting."""
     for family in FAMILIES:
-        for module in pkgutil.iter_modules(importlib.import_module(family).__path__, f"{family}."):
+        for module in pkgutil.walk_packages(importlib.import_module(family).__path__, f"{family}."):
             importlib.import_module(module.name)
-    return dict(sorted(_ARCHITECTURES.items()))
+    known = sorted(_ARCHITECTURES.items())
+    return {name: entry for name, entry in known if counting in (None, entry.counting)}
 
 
 def architecture(name: str) -> Architecture:

@@ -18,11 +18,20 @@ from seqloom.decode.scoring import ForcedScorer, MaskedScorer
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError, unknown
 from seqloom.registry import architecture
+from seqloom.statistical.counting import CountingModel, OwnSearch
 from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
-from seqloom.training.checkpoint import AVERAGE, BEST, MODEL, Checkpoints, check_sums, load_weights
+from seqloom.training.checkpoint import (
+    AVERAGE,
+    BEST,
+    MODEL,
+    Checkpoints,
+    check_sums,
+    load_weights,
+    read_tensors,
+)
 from seqloom.training.log import clipping, read_metrics
-from seqloom.types import Vocabularies
+from seqloom.types import Translator, Vocabularies
 
 
 @dataclass(frozen=True)
@@ -96,17 +105,32 @@ class Run:
 
 
 def build_model(config: Config, tokenizers: TokenizerPair) -> nn.Module:
-    """The model of a configuration, with fresh weights drawn from the run's seed."""
-    vocabularies = Vocabularies(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
+    """The model of a configuration that is trained by gradient, with weights drawn from the run's seed."""
+    if architecture(config.model.name).counting:
+        raise SeqloomError(
+            f"The model {config.model.name} is counted, not trained by gradient: it has no layers and weights.",
+            "this works with neural models; see `seqloom models`",
+        )
     torch.manual_seed(config.train.seed)
+    model: nn.Module = _build(config, tokenizers)
+    return model
+
+
+def build_counting(config: Config, tokenizers: TokenizerPair) -> CountingModel:
+    """The model of a configuration that is fitted by counting, before it has seen anything."""
+    model: CountingModel = _build(config, tokenizers)
+    return model
+
+
+def _build(config: Config, tokenizers: TokenizerPair) -> Any:
+    vocabularies = Vocabularies(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
     try:
-        model: nn.Module = architecture(config.model.name).build(config.model, vocabularies)
+        return architecture(config.model.name).build(config.model, vocabularies)
     except (RuntimeError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "out of memory"
         raise SeqloomError(
             f"The model {config.model.name} cannot be built: {reason}.", "make it smaller (model.*)"
         ) from error
-    return model
 
 
 def choose_device(name: str) -> torch.device:
@@ -125,23 +149,82 @@ def choose_device(name: str) -> torch.device:
 
 def load_model(run: Run, *, checkpoint: str | None = None) -> tuple[nn.Module, TokenizerPair]:
     """The trained model of a run, checked, and its tokenizers."""
-    config, tokenizers = run.config(), run.tokenizers()
-    weights = run.weights(checkpoint)
-    check_sums(weights.parent, [weights.name])
-    model = build_model(config, tokenizers)
-    load_weights(model, weights)
+    tokenizers = run.tokenizers()
+    model = build_model(run.config(), tokenizers)
+    load_weights(model, _checked_weights(run, checkpoint))
     return model.eval(), tokenizers
 
 
-def load(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> ModelTranslator:
-    """The translator of a run directory: raw text in, raw text out."""
+def load_counting(
+    run: Run, *, checkpoint: str | None = None, device: torch.device | str = "cpu"
+) -> tuple[CountingModel, TokenizerPair]:
+    """The fitted model of a run, checked, and its tokenizers."""
+    tokenizers = run.tokenizers()
+    model = build_counting(run.config(), tokenizers)
+    weights = _checked_weights(run, checkpoint)
+    try:
+        model.restore({name: tensor.to(device) for name, tensor in read_tensors(weights).items()})
+    except KeyError as error:
+        raise SeqloomError(
+            f"The weights in {weights} do not fit this model: {error.args[0]} is missing.",
+            "the file belongs to another run or config.yaml was changed after training",
+        ) from error
+    return model, tokenizers
+
+
+def _checked_weights(run: Run, checkpoint: str | None) -> Path:
+    """The weights file of a checkpoint, which is what was written."""
+    weights = run.weights(checkpoint)
+    check_sums(weights.parent, [weights.name])
+    return weights
+
+
+@dataclass(frozen=True)
+class Opened:
+    """All that is needed to use a run."""
+
+    model: Any  # on its device
+    tokenizers: TokenizerPair
+    config: Config
+    device: torch.device
+
+
+def _open(folder: str | Path, wanted: Use | None, checkpoint: str | None, device: str) -> Opened:
+    """The model of a run that is made for the wanted use; any run if none is named."""
     run = Run.open(folder)
     config = run.config()
-    if use_of(config) != "translate":
-        raise _other_use(run, "translate")
+    if wanted is not None and use_of(config) != wanted:
+        raise _other_use(run, wanted)
+    place = choose_device(device)
+    if architecture(config.model.name).counting:
+        counting, tokenizers = load_counting(run, checkpoint=checkpoint, device=place)
+        return Opened(counting, tokenizers, config, place)
     model, tokenizers = load_model(run, checkpoint=checkpoint)
-    target = choose_device(device)
-    return ModelTranslator(model.to(target), tokenizers, config.search, target)  # type: ignore[arg-type]
+    return Opened(model.to(place), tokenizers, config, place)
+
+
+def load(
+    folder: str | Path, *, checkpoint: str | None = None, device: str = "auto", workers: int | None = None
+) -> ModelTranslator | Translator:
+    """The translator of a run directory: raw text in, raw text out.
+
+    `workers` are the processes of a model with a search of its own; None = as many as are good here.
+    """
+    run = _open(folder, "translate", checkpoint, device)
+    if isinstance(run.model, OwnSearch):
+        return run.model.translator(run.tokenizers, run.config.search, workers=workers)
+    return ModelTranslator(run.model, run.tokenizers, run.config.search, run.device)
+
+
+def load_decoder(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> ModelTranslator:
+    """The translator of a run whose model answers token by token."""
+    found = load(folder, checkpoint=checkpoint, device=device)
+    if not isinstance(found, ModelTranslator):
+        raise SeqloomError(
+            f"The model of {folder} has a search of its own: it does not answer token by token.",
+            f"seqloom translate {folder} FILE works, also with --nbest",
+        )
+    return found
 
 
 def load_ensemble(
@@ -173,36 +256,21 @@ def load_ensemble(
                 "train them on the same data with the same text.* options",
             )
     named = zip(folders, checkpoints or [None] * len(folders), strict=True)
-    members = [load(folder, checkpoint=checkpoint, device=device) for folder, checkpoint in named]
+    members = [load_decoder(folder, checkpoint=checkpoint, device=device) for folder, checkpoint in named]
     return EnsembleTranslator(members, weights=weights, space=space)
 
 
 def load_generator(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Generator:
     """What continues a text, by a language model of plain text."""
-    run = Run.open(folder)
-    config = run.config()
-    if use_of(config) != "generate":
-        raise _other_use(run, "generate")
-    model, tokenizers = load_model(run, checkpoint=checkpoint)
-    target = choose_device(device)
-    return Generator(
-        model.to(target),  # type: ignore[arg-type]
-        tokenizers.target,
-        config.search,
-        max_length=config.data.max_length + 1,
-        device=target,
-    )
+    run = _open(folder, "generate", checkpoint, device)
+    longest = run.config.data.max_length + 1
+    return Generator(run.model, run.tokenizers.target, run.config.search, max_length=longest, device=run.device)
 
 
 def load_filler(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Filler:
     """What fills the gaps of a text, by a masked language model."""
-    run = Run.open(folder)
-    config = run.config()
-    if use_of(config) != "fill":
-        raise _other_use(run, "fill")
-    model, tokenizers = load_model(run, checkpoint=checkpoint)
-    target = choose_device(device)
-    return Filler(model.to(target), tokenizers.source, config.search, target)
+    run = _open(folder, "fill", checkpoint, device)
+    return Filler(run.model, run.tokenizers.source, run.config.search, run.device)
 
 
 def load_scorer(
@@ -212,14 +280,9 @@ def load_scorer(
 
     A run that is not made for the given use, if one is given, is an error.
     """
-    run = Run.open(folder)
-    config = run.config()
-    if use is not None and use_of(config) != use:
-        raise _other_use(run, use)
-    model, tokenizers = load_model(run, checkpoint=checkpoint)
-    target = choose_device(device)
-    kind = MaskedScorer if use_of(config) == "fill" else ForcedScorer
-    return kind(model.to(target), tokenizers, config.search, target)
+    run = _open(folder, use, checkpoint, device)
+    kind = MaskedScorer if use_of(run.config) == "fill" else ForcedScorer
+    return kind(run.model, run.tokenizers, run.config.search, run.device)
 
 
 Use = Literal["translate", "generate", "fill"]
@@ -261,7 +324,6 @@ def _other_use(run: Run, wanted: Use) -> SeqloomError:
 def describe(run: Run) -> dict[str, Any]:
     """What a person asks about a run, as plain data."""
     config, tokenizers = run.config(), run.tokenizers()
-    model = build_model(config, tokenizers)
     lines = run.metrics()
     checks = [line for line in lines if line["kind"] in ("valid", "average")]
     best = [line for line in checks if line["best"]]
@@ -269,7 +331,7 @@ def describe(run: Run) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "run": str(run.folder),
         "model": config.model.model_dump(mode="json", exclude_none=True),
-        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "parameters": _parameters(run, config, tokenizers),
         "vocabulary": {"source": tokenizers.source.size, "target": tokenizers.target.size},
         "joint_vocabulary": tokenizers.joint,
         "steps": last,
@@ -287,3 +349,10 @@ def describe(run: Run) -> dict[str, Any]:
     if clipped := clipping(lines):
         facts["clipped"] = clipped
     return facts
+
+
+def _parameters(run: Run, config: Config, tokenizers: TokenizerPair) -> int:
+    """How many numbers the model learns; of a counting model, has learned."""
+    if architecture(config.model.name).counting:
+        return sum(tensor.numel() for tensor in read_tensors(run.weights()).values())
+    return sum(weight.numel() for weight in build_model(config, tokenizers).parameters())

@@ -19,7 +19,7 @@ LAYERS = [
     {"data", "models", "statistical"},
     {"decode", "training"},
     {"config", "run", "inspect", "serve"},
-    {"corpus", "pipeline", "testset", "warmstart", "exchange"},
+    {"corpus", "fitting", "pipeline", "testset", "warmstart", "exchange"},
     {"demo"},
     {"cli", "__init__", "__main__"},
 ]

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from seqloom.decode.ensemble import Space
 
 
 def evaluate(
@@ -31,6 +28,10 @@ def evaluate(
     engine: Annotated[
         str, typer.Option(help="torch, ctranslate2, or auto: the fastest that is exact.")
     ] = "auto",
+    threads: Annotated[int | None, typer.Option(min=1, help="As many as are good here if not given.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Any search option, e.g. --set search.length_penalty=1.")
+    ] = None,
     compare: Annotated[
         list[Path] | None, typer.Option(help="Another run to measure on the same lines; may be repeated.")
     ] = None,
@@ -43,13 +44,15 @@ def evaluate(
     json_: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
 ) -> None:
     """Translate test data and measure the answers, with intervals and by sentence length."""
+    from seqloom.cli.strategy import Strategy, load_for
+    from seqloom.config import search_options
     from seqloom.evaluate.metrics import parse_metrics
     from seqloom.evaluate.report import Report, as_tables, make_report
     from seqloom.evaluate.versus import as_table, versus
-    from seqloom.exchange.engines import Wanted, load_translator
+    from seqloom.exchange.engines import Wanted
     from seqloom.files import check_can_write, write_atomically
     from seqloom.progress import counter
-    from seqloom.run import Run, load_ensemble
+    from seqloom.run import Run
     from seqloom.testset import read_testset
 
     chosen = parse_metrics(metrics)
@@ -70,35 +73,34 @@ def evaluate(
         group_by_source=group_by_source,
     )
 
-    wanted = Wanted(beam=beam, scores=False)
+    wanted = Wanted(beam=beam, scores=False, search=search_options(set_ or ()))
 
-    def answers(folder: Path, name: str | None, voters: Sequence[Path] = ()) -> list[str]:
-        translator = (
-            load_ensemble(
-                [folder, *voters],
-                checkpoints=[name, *[None] * len(voters)],
-                space=cast("Space", ensemble_space),
-                device=device,
-            )
-            if voters
-            else load_translator(folder, engine, checkpoint=name, device=device, wanted=wanted).translator
+    def measure(folder: Path, name: str | None, voters: Sequence[Path] = ()) -> tuple[list[str], Report]:
+        """What a run, or several that vote, answers, and how good that is."""
+        runs = [folder, *voters]
+        translator, used = load_for(
+            Strategy(beam, None, None, None),
+            runs,
+            engine,
+            space=ensemble_space if folder == run else "probability",
+            checkpoint=name,
+            device=device,
+            threads=threads,
+            wanted=wanted,
         )
         with counter(f"translated by {folder}", total=len(test.sources)) as advance:
             found = translator.translate(test.sources, heads=test.heads, beam=beam, on_progress=advance)
-        return [hypotheses[0].text for hypotheses in found]
+        texts = [hypotheses[0].text for hypotheses in found]
+        width = wanted.options(Run.open(folder).config().search).beam
+        settings = {"run": " + ".join(map(str, runs)), "data": test.name, "beam": width, "engine": used}
+        return texts, make_report(test.sources, texts, test.references, chosen, settings=settings)
 
-    def report_on(folder: Path, texts: list[str], voters: Sequence[Path] = ()) -> Report:
-        width = beam or Run.open(folder).config().search.beam
-        settings = {"run": " + ".join(map(str, (folder, *voters))), "data": test.name, "beam": width}
-        return make_report(test.sources, texts, test.references, chosen, settings=settings)
-
-    texts = answers(run, checkpoint, ensemble or ())
-    report = report_on(run, texts, ensemble or ())
+    texts, report = measure(run, checkpoint, ensemble or ())
     others = []
     for other in compare or []:
-        theirs = answers(other, None)
-        reports = (report, report_on(other, theirs))
-        others.append(versus(str(other), test.sources, (texts, theirs), test.references, chosen, reports))
+        theirs, its_report = measure(other, None)
+        both = (report, its_report)
+        others.append(versus(str(other), test.sources, (texts, theirs), test.references, chosen, both))
     if out:
         write_atomically(out, "".join(text.replace("\n", " ") + "\n" for text in texts))
     if plot:

@@ -52,14 +52,14 @@ def rerank(
     from seqloom.decode.rerank import NoisyChannel
     from seqloom.files import check_can_write, output
     from seqloom.progress import counter
-    from seqloom.run import load, load_scorer
+    from seqloom.run import load_decoder, load_scorer
 
     if out:
         check_can_write(out)
     given = _given(weights, fit, reverse, lm)
     options = DataConfig.checked({"source_column": column}, "data")
     channel = NoisyChannel(
-        load(run, checkpoint=checkpoint, device=device),
+        load_decoder(run, checkpoint=checkpoint, device=device),
         nbest=nbest,
         reverse=load_scorer(reverse, device=device, use="translate") if reverse else None,
         language=load_scorer(lm, device=device, use="generate") if lm else None,

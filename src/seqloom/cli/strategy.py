@@ -153,9 +153,15 @@ def load_for(
             )
         engine = "torch"
     if len(runs) == 1:
-        return load_translator(
+        loaded = load_translator(
             runs[0], engine, checkpoint=checkpoint, device=device, threads=threads, wanted=wanted
         )
+        if strategy.sampling and loaded.engine == "own":
+            raise SeqloomError(
+                f"The model of {runs[0]} has a search of its own, from which no answers can be drawn.",
+                "leave out --sample; least risk works with --mbr and --beam N",
+            )
+        return loaded
     import torch
 
     from seqloom.run import load_ensemble

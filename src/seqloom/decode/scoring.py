@@ -19,7 +19,7 @@ from seqloom.decode.translator import batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import UNK, Heads
+from seqloom.types import UNK, Batch, Heads
 
 _LOGITS = 1 << 22  # alive at a time: 16 MB in float32
 
@@ -90,10 +90,7 @@ class ForcedScorer:
             given = None if trees is None else [trees[i] for i in group]
             batch = collate_ids([sources[i] for i in group], [targets[i] for i in group], group, given)
             batch = batch.to(self.device)
-            assert batch.target_out is not None
-            real = batch.target_mask
-            values = _log_probs(self.model.hidden(batch)[real], self.model.output, batch.target_out[real])
-            rows = values.split_with_sizes([len(targets[i]) + 1 for i in group])
+            rows = forced_log_probs(self.model, batch).split_with_sizes([len(targets[i]) + 1 for i in group])
             for i, row in zip(group, rows, strict=True):
                 found[i] = row.tolist()
             if on_progress:
@@ -163,6 +160,20 @@ class MaskedScorer:
             self.model.hidden(batch)[rows, columns], self.model.output, wanted
         ).tolist()
         return values
+
+
+def forced_log_probs(model: Any, batch: Batch) -> Tensor:
+    """log p of every real target token, row after row: of all at once where the model can, else step by step."""
+    assert batch.target_in is not None and batch.target_out is not None
+    real = batch.target_mask
+    if hasattr(model, "hidden"):
+        return _log_probs(model.hidden(batch)[real], model.output, batch.target_out[real])
+    memory, state = model.start(batch)
+    columns = []
+    for last, wanted in zip(batch.target_in.T, batch.target_out.T, strict=True):
+        log_probs, state, _ = model.step(memory, state, last)
+        columns.append(log_probs.gather(1, wanted.unsqueeze(1)))
+    return torch.cat(columns, dim=1)[real]
 
 
 def _log_probs(hidden: Tensor, output: nn.Linear, wanted: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from seqloom.exchange.ctranslate2_export import is_export, load_exported
 from seqloom.files import new_folder, sha256
 from seqloom.machine import make_cache_folder
 from seqloom.models.transformer import TransformerSettings
-from seqloom.run import Run, choose_device, load, load_model
+from seqloom.run import Run, choose_device, load, load_decoder, load_model
 
 ENGINES = ("auto", "torch", "ctranslate2")
 _LAYOUT = 1  # of the models in the cache; another number makes them be written anew
@@ -56,8 +56,10 @@ _ANYTHING = Wanted()
 class Loaded(NamedTuple):
     """A translator and the name of its engine."""
 
-    translator: ModelTranslator | CTranslate2Translator
-    engine: str
+    translator: (
+        Any  # a ModelTranslator, a CTranslate2Translator, or what a model with a search of its own brings
+    )
+    engine: str  # or `own`
 
 
 def load_translator(
@@ -83,7 +85,9 @@ def load_translator(
     if engine == "torch":
         if threads:
             torch.set_num_threads(threads)
-        ours = load(folder, checkpoint=checkpoint, device=device)
+        ours = load(folder, checkpoint=checkpoint, device=device, workers=threads)
+        if not isinstance(ours, ModelTranslator):
+            return Loaded(ours, "own")
         ours.search = wanted.options(ours.search)
         return Loaded(ours, engine)
     config = run.config()
@@ -98,7 +102,7 @@ def load_translator(
         threads=threads,
         device=choose_device(device).type,
         scores=wanted.scores,
-        otherwise=cache(lambda: load(folder, checkpoint=checkpoint, device=device)),
+        otherwise=cache(lambda: load_decoder(folder, checkpoint=checkpoint, device=device)),
     )
     return Loaded(translator, engine)
 

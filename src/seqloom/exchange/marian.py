@@ -37,7 +37,7 @@ from seqloom.files import new_folder, write_atomically
 from seqloom.run import Run, build_model
 from seqloom.text.marian import MarianSettings, MarianTokenizer
 from seqloom.text.pair import TokenizerPair
-from seqloom.training.checkpoint import TrainState, read_tensors
+from seqloom.training.checkpoint import TrainState, read_tensors, weights_of
 from seqloom.types import BOS, PAD
 
 # Options of their search that ours has not, and the values under which they do nothing.
@@ -149,7 +149,7 @@ def _write(run: Run, config: Config, tokenizers: TokenizerPair, model: nn.Module
             draft = Run(folder)
             write_atomically(draft.config_file, config.to_yaml())
             tokenizers.save(draft.tokenizer_folder)
-            draft.checkpoints().save(model, {}, TrainState(best_step=0, finished="imported"))
+            draft.checkpoints().save(weights_of(model), {}, TrainState(best_step=0, finished="imported"))
     except OSError as error:
         raise SeqloomError(
             f"The run directory {run.folder} cannot be written: {error.strerror}.", "choose another --out"

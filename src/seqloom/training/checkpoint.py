@@ -123,11 +123,11 @@ class Checkpoints:
         found = (p.name.removeprefix("step-") for p in self.folder.glob("step-*"))
         return sorted(int(number) for number in found if number.isdigit())
 
-    def save(self, model: nn.Module, training: dict[str, Tensor], state: TrainState) -> None:
+    def save(self, weights: dict[str, Tensor], training: dict[str, Tensor], state: TrainState) -> None:
         """Adds the checkpoint of this state, moves `best` to it if it is the best, forgets old ones."""
         training = {name: tensor.contiguous() for name, tensor in training.items()}
         with new_folder(self.path(state.step)) as folder:
-            save_file(weights_of(model), folder / MODEL)
+            save_file(weights, folder / MODEL)
             save_file(training, folder / TRAINING)
             sums = {name: sha256(folder / name) for name in (MODEL, TRAINING)}
             write_json(folder / STATE, {**asdict(state), "sha256": sums})

@@ -17,6 +17,7 @@ from seqloom.training.checkpoint import (
     TrainState,
     random_state,
     restore_random_state,
+    weights_of,
 )
 from seqloom.training.config import TrainConfig
 from seqloom.training.log import Log, peak_memory_mb
@@ -187,7 +188,7 @@ class Trainer:
         if self.average:
             training |= {f"raw.{name}": weight.detach() for name, weight in self.average.live.items()}
             self.average.swap()
-        self.checkpoints.save(self.model, training, self.state)
+        self.checkpoints.save(weights_of(self.model), training, self.state)
         if self.average:
             self.average.swap()
 

@@ -14,7 +14,7 @@ from seqloom.decode.scoring import ForcedScorer, MaskedScorer, Score, Totals
 from seqloom.errors import SeqloomError
 from seqloom.text.config import MASK, TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import UNK, Batch
+from seqloom.types import UNK, Batch, Step, Tree
 
 WIDTH = 4
 
@@ -115,3 +115,26 @@ def test_a_masked_scorer_needs_the_symbol() -> None:
     plain = TokenizerPair.train(TextConfig(tokenizer="char"), lambda: [("a", "a")])
     with pytest.raises(Exception, match=r"does not know the symbol \[MASK\]"):
         MaskedScorer(SimpleNamespace(), plain, SearchConfig())
+
+
+class Steps:
+    """The model `Texts` that can only be asked one token after the other."""
+
+    def __init__(self, model: Texts) -> None:
+        self.model = model
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        return None, None
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        return Step(self.model.output(self.model.embedding(last)).log_softmax(-1), state, None)
+
+
+def test_a_model_without_hidden_vectors_is_scored_step_by_step(tokenizers: TokenizerPair) -> None:
+    model = Texts(tokenizers.target.size)
+    at_once, by_steps = (
+        ForcedScorer(one, tokenizers, SearchConfig()).score(PAIRS) for one in (model, Steps(model))
+    )
+    for a, b in zip(at_once, by_steps, strict=True):
+        assert a.tokens == b.tokens
+        assert a.log_probs == pytest.approx(b.log_probs, abs=1e-6)

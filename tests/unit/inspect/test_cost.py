@@ -44,7 +44,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "simple-rnn": ("recurrent", {"cell": "rnn", "combine": "concat"}),
     "steps": ("recurrent", {"kernel": "steps"}),
 }
-ALL = [*architectures(), *VARIANTS]
+ALL = [*architectures(counting=False), *VARIANTS]
 SHARED, SEPARATE = Vocabularies(23, 23, True), Vocabularies(29, 19, False)
 
 

@@ -28,7 +28,7 @@ def _state(step: int, best_step: int | None = None) -> TrainState:
 
 
 def _save(checkpoints: Checkpoints, model: nn.Module, step: int, best_step: int | None = None) -> None:
-    checkpoints.save(model, {"moment": torch.arange(3.0) * step}, _state(step, best_step))
+    checkpoints.save(weights_of(model), {"moment": torch.arange(3.0) * step}, _state(step, best_step))
 
 
 def test_what_is_saved_comes_back_exactly(tmp_path: Path, toy: Build) -> None:

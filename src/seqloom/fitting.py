@@ -1,0 +1,45 @@
+"""A run whose model is counted: fitted at once, saved as every other model is."""
+
+from __future__ import annotations
+
+import time
+
+from seqloom.config import Config
+from seqloom.corpus import Prepared
+from seqloom.machine import processors
+from seqloom.run import Run, build_counting
+from seqloom.statistical.counting import Lesson
+from seqloom.training.checkpoint import TrainState
+from seqloom.training.log import RunLog, duration
+
+_STEP = 1  # the only checkpoint of a model that learns in one go
+
+
+def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False) -> TrainState:
+    """Fits the model of a run, unless that is done: a fit that was broken off begins again."""
+    checkpoints = run.checkpoints()
+    if checkpoints.steps():
+        return TrainState(step=_STEP, finished="counted")
+    model = build_counting(config, prepared.tokenizers)
+    began = time.monotonic()
+    with RunLog(run.folder, quiet=quiet) as log:
+        unit = "texts" if config.data.is_text else "pairs"
+        log.say(f"{config.model.name}: {len(prepared.train):,} {unit}")
+        figures = model.fit(
+            Lesson(
+                tokenizers=prepared.tokenizers,
+                train=prepared.train,
+                valid=prepared.valid,
+                valid_examples=prepared.valid_examples,
+                seed=config.train.seed,
+                threads=config.train.threads or processors(),
+                say=log.say,
+            )
+        )
+        seconds = time.monotonic() - began
+        state = TrainState(step=_STEP, seconds=seconds, best_step=_STEP, finished="counted")
+        checkpoints.folder.mkdir(exist_ok=True)
+        checkpoints.save({name: t.contiguous() for name, t in model.state().items()}, {}, state)
+        log.record("valid", _STEP, {**figures, "seconds": seconds, "best": True})
+        log.say(f"done after {duration(seconds)}")
+    return state

@@ -1,0 +1,1 @@
+"""Models that are counted, not trained by gradient: the rungs before the neural ones."""

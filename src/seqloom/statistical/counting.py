@@ -1,0 +1,51 @@
+"""What a model that is fitted at once, without gradients, learns from, and what it has to offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor
+
+from seqloom.data.store import TokenStore
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import Example, Translator
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """All that a counting model learns from."""
+
+    tokenizers: TokenizerPair
+    train: TokenStore
+    valid: TokenStore  # to choose weights and the like by; never counted
+    valid_examples: Callable[[], Iterator[Example]]  # the validation pairs as text
+    seed: int = 1
+    threads: int = 1
+    say: Callable[[str], None] = lambda line: None
+
+
+class CountingModel(Protocol):
+    """A model whose parameters are counted or found by EM. What it learned is a dict of tensors."""
+
+    def fit(self, lesson: Lesson) -> dict[str, float]:
+        """The figures of the fit, for the log; afterwards the model can be used."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """All that was learned."""
+        ...
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Takes back what `state` gave."""
+        ...
+
+
+@runtime_checkable
+class OwnSearch(Protocol):
+    """A model that is not decoded token by token: it brings its own translator."""
+
+    def translator(self, tokenizers: TokenizerPair, search: Any, *, workers: int | None) -> Translator:
+        """What translates with it; `search` are the options of the run, `workers` None = for this machine."""
+        ...
