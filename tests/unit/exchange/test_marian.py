@@ -21,7 +21,7 @@ from seqloom.nn.positions import sinusoids
 from seqloom.pipeline import continue_run, create
 from seqloom.run import Run, build_model, describe, load, load_model, load_scorer
 from seqloom.text.pair import TokenizerPair
-from seqloom.training.checkpoint import TrainState
+from seqloom.training.checkpoint import TrainState, weights_of
 
 PAIRS = [("the cat sat", "die Katze saß"), ("a dog ran", "ein Hund lief"), ("the dog sat", "der Hund saß")] * 3
 LINES = [source for source, _ in PAIRS[:3]]
@@ -45,7 +45,7 @@ def make_run(folder: Path, **options: Any) -> Path:
     folder.mkdir()
     run.config_file.write_text(config.to_yaml(), encoding="utf-8")
     tokenizers.save(run.tokenizer_folder)
-    run.checkpoints().save(model, {}, TrainState(best_step=0))
+    run.checkpoints().save(weights_of(model), {}, TrainState(best_step=0))
     return folder
 
 
