@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-_FORMATS = ("ctranslate2", "hf-marian")
+_FORMATS = ("ctranslate2", "hf-marian", "arpa")
 
 
 def export(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
-    out: Annotated[Path, typer.Option(help="The folder to write; it must not exist.")],
-    to: Annotated[str, typer.Option(help="The format: ctranslate2 or hf-marian.")] = "ctranslate2",
+    out: Annotated[
+        Path, typer.Option(help="The folder to write, which must not exist; for arpa a file, .gz packs it.")
+    ],
+    to: Annotated[str, typer.Option(help="The format: ctranslate2, hf-marian or arpa.")] = "ctranslate2",
     quantization: Annotated[
         str, typer.Option(help="ctranslate2: float32, int8, int16, float16, bfloat16 …")
     ] = "float32",
@@ -27,7 +29,8 @@ def export(
 
     if to not in _FORMATS:
         raise unknown("format", to, _FORMATS)
-    lines = (_to_marian if to == "hf-marian" else _to_ctranslate2)(run, out, quantization, checkpoint, verify)
+    write = {"ctranslate2": _to_ctranslate2, "hf-marian": _to_marian, "arpa": _to_arpa}[to]
+    lines = write(run, out, quantization, checkpoint, verify)
     print("\n".join(lines))
 
 
@@ -71,4 +74,15 @@ def _to_marian(
         f"exported: {out}, compared with the run on {origin}",
         f"  {exported.sentences} sentences, logits within {exported.difference:.1e}",
         *(f"  {note}" for note in exported.notes),
+    ]
+
+
+def _to_arpa(run: Path, out: Path, quantization: str, checkpoint: str | None, verify: str | None) -> list[str]:
+    from seqloom.exchange.arpa import export_arpa
+
+    exported = export_arpa(run, out, checkpoint=checkpoint)
+    counts = " + ".join(f"{len(level):,}" for level in exported.ngrams.levels)
+    return [
+        f"exported: {out} ({counts} n-grams), read again",
+        f"  log probabilities and backoffs within {exported.difference:.1e}",
     ]

@@ -1,0 +1,269 @@
+"""The n-gram model: perplexity by order, speed and memory on a million sentences, answers against KenLM's.
+
+    python benchmarks/ngram.py --out x.png --json x.json [--sentences 1000000] [--kenlm]
+
+Data comes from SEQLOOM_DATA or ../shared/data. Perplexities are those of the English validation captions of
+Multi30k (tokenised), per word with the ends of sentences; words that are not in the training captions count as
+one unknown word. The million sentences are drawn, with replacement, from the English sides of Tatoeba and
+Multi30k; so that they are not the same n-grams over and over, every tenth word is replaced by one drawn from
+all words. `--kenlm` asks KenLM (pip install kenlm), too: on the ARPA file that ours writes. Times are those of
+the processor, on one thread, so that other programs on the machine matter less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import multiprocessing
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from machine import describe
+
+from seqloom.errors import SeqloomError
+from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.statistical.ngram.arpa import write_arpa
+from seqloom.statistical.ngram.tables import Ngrams
+from seqloom.types import UNK
+
+ORDERS = (1, 2, 3, 4, 5)
+PRUNES: dict[str, tuple[int, ...]] = {"all": (), "0 0 1": (0, 0, 1)}
+NOISE = 0.1  # of the words of the million sentences
+ROWS = 64  # distributions that are asked for at a time, as by a search over a batch
+SPECIALS = ["<pad>", "<s>", "</s>", "<unk>"]
+
+Rows = list[list[int]]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Texts as ids, and the words of the ids."""
+
+    names: list[str]
+    rows: Rows
+    held_out: Rows
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One model of the captions."""
+
+    order: int
+    prune: str
+    perplexity: float
+    ngrams: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Large:
+    """One model of many sentences."""
+
+    prune: str
+    sentences: int
+    tokens: int  # with the ends
+    vocabulary: int
+    ngrams: int
+    seconds: float
+    tokens_per_second: float
+    before_mb: float  # the largest resident set before counting: Python, torch and the ids
+    peak_mb: float
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How long one answer takes, in microseconds."""
+
+    first: float  # log_prob of a word and context not asked for before
+    again: float
+    distribution: float  # log_probs, all words at once
+
+
+def data_folder() -> Path:
+    return Path(os.environ.get("SEQLOOM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def lines_of(path: Path, column: int | None = None) -> Iterator[list[str]]:
+    """The words of every line, or of one column of it."""
+    if not path.is_file():
+        raise SeqloomError(f"The data {path} is missing.", "set SEQLOOM_DATA to the folder that has it")
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            yield (line if column is None else line.split("\t")[column]).lower().split()
+
+
+def captions(folder: Path) -> Words:
+    """The training and the validation captions."""
+    ids = {name: id for id, name in enumerate(SPECIALS)}
+    train, valid = (
+        folder / "multi30k" / "tokenised" / f"{part}.lc.norm.tok.en.gz" for part in ("train", "val")
+    )
+    rows = [[ids.setdefault(word, len(ids)) for word in line] for line in lines_of(train)]
+    return Words(list(ids), rows, [[ids.get(word, UNK) for word in line] for line in lines_of(valid)])
+
+
+def many(folder: Path, count: int) -> tuple[list[np.ndarray], int]:
+    """So many sentences as rows of ids, and the size of the vocabulary."""
+    ids = {name: id for id, name in enumerate(SPECIALS)}
+    rows = list[np.ndarray]()
+    files = [(folder / "tatoeba" / f"eng-{other}.tsv.gz", 0) for other in ("fra", "deu")]
+    for path, column in [*files, (folder / "multi30k" / "tokenised" / "train.lc.norm.tok.en.gz", None)]:
+        rows += [np.array([ids.setdefault(w, len(ids)) for w in line]) for line in lines_of(path, column)]
+    draw = np.random.default_rng(1)
+    words = np.concatenate(rows)
+    picked = [rows[i] for i in draw.integers(len(rows), size=count)]
+    text = np.concatenate(picked).astype(np.int32)
+    noisy = draw.random(len(text)) < NOISE
+    text[noisy] = draw.choice(words, int(noisy.sum()))
+    return np.split(text, np.cumsum([len(row) for row in picked])[:-1]), len(ids)
+
+
+def perplexity(model: Ngrams, rows: Rows) -> float:
+    scores = [score for row in rows for score in model.score(row)]
+    return math.exp(-math.fsum(scores) / len(scores))
+
+
+def fit(words: Words, order: int, prune: str) -> Fit:
+    began = time.process_time()
+    model = Ngrams.estimate(words.rows, order=order, vocabulary=len(words.names), prune=PRUNES[prune])
+    seconds = time.process_time() - began
+    count = sum(map(len, model.levels))
+    return Fit(order, prune, perplexity(model, words.held_out), count, seconds)
+
+
+def peak() -> float:
+    """The largest resident set of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+        1 << 20 if sys.platform == "darwin" else 1 << 10
+    )
+
+
+def large(folder: Path, sentences: int, prune: str) -> Large:
+    """Counts so many sentences; in a process of its own, so that the peak is of this alone."""
+    rows, vocabulary = many(folder, sentences)
+    tokens, before, began = sum(map(len, rows)) + len(rows), peak(), time.process_time()
+    model = Ngrams.estimate(rows, order=5, vocabulary=vocabulary, prune=PRUNES[prune])
+    seconds = time.process_time() - began
+    count = sum(map(len, model.levels))
+    return Large(prune, sentences, tokens, vocabulary, count, seconds, tokens / seconds, before, peak())
+
+
+def speed(words: Words) -> Speed:
+    """Answers about the validation captions, of a model of order 5."""
+    model = Ngrams.estimate(words.rows, order=5, vocabulary=len(words.names))
+    asked = sum(len(row) + 1 for row in words.held_out)
+    times = []
+    for _ in range(2):
+        began = time.process_time()
+        for row in words.held_out:
+            model.score(row)
+        times.append((time.process_time() - began) / asked * 1e6)
+    contexts = [tuple(row[:4]) for row in words.held_out]
+    began = time.process_time()
+    for first in range(0, len(contexts), ROWS):
+        model.log_probs(contexts[first : first + ROWS])
+    return Speed(*times, (time.process_time() - began) / len(contexts) * 1e6)
+
+
+def against_kenlm(words: Words) -> dict[str, Any]:
+    """Our perplexity and KenLM's, by the same file; and its time for one answer through its Python module."""
+    try:
+        import kenlm
+    except ImportError as error:
+        raise SeqloomError("--kenlm needs KenLM.", "pip install kenlm") from error
+    model = Ngrams.estimate(words.rows, order=5, vocabulary=len(words.names), prune=(0, 0, 1))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.arpa"
+        write_arpa(path, model.levels, words.names)
+        theirs = kenlm.Model(str(path))
+    texts = [" ".join(words.names[word] for word in row) for row in words.held_out]
+    asked = sum(len(row) + 1 for row in words.held_out)
+    began = time.process_time()
+    scores = [theirs.score(text, bos=True, eos=True) for text in texts]
+    seconds = time.process_time() - began
+    apart = max(
+        abs(sum(model.score(row)) / math.log(10) - score)
+        for row, score in zip(words.held_out, scores, strict=True)
+    )
+    return {
+        "ours": perplexity(model, words.held_out),
+        "kenlm": 10 ** (-math.fsum(scores) / asked),
+        "largest_log10_difference_of_a_sentence": apart,
+        "kenlm_microseconds": seconds / asked * 1e6,
+    }
+
+
+def draw(fits: Sequence[Fit], path: Path) -> None:
+    """Perplexity and size over the order, with and without pruning."""
+    figure = new_figure(8, 3.2)
+    left, right = figure.subplots(1, 2)
+    for prune, marker in zip(PRUNES, "os", strict=True):
+        points = [one for one in fits if one.prune == prune]
+        label = "all n-grams" if prune == "all" else f"pruned: {prune}"
+        left.plot([p.order for p in points], [p.perplexity for p in points], marker=marker, label=label)
+        right.plot([p.order for p in points], [p.ngrams / 1000 for p in points], marker=marker, label=label)
+    left.set(xlabel="order", ylabel="validation perplexity per word", xticks=ORDERS, yscale="log")
+    ticks = (30, 50, 100, 200, 300)
+    left.set_yticks(ticks, [str(tick) for tick in ticks])
+    left.set_yticks([], minor=True)
+    right.set(xlabel="order", ylabel="thousand n-grams", xticks=ORDERS)
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+        axes.legend()
+    figure.tight_layout()
+    save_figure(figure, path)
+
+
+def alone(*arguments: Any) -> Large:
+    """`large` in a new process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(large, *arguments).result()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="the picture")
+    parser.add_argument("--json", type=Path, required=True, help="all numbers")
+    parser.add_argument("--sentences", type=int, default=1_000_000)
+    parser.add_argument("--kenlm", action="store_true")
+    options = parser.parse_args()
+    check_suffix(options.out)
+    folder = data_folder()
+    words = captions(folder)
+    found: dict[str, Any] = {"machine": asdict(describe(1, torch.__version__)), "vocabulary": len(words.names)}
+    held_out = [word for row in words.held_out for word in row]
+    found["unknown_share"] = held_out.count(UNK) / len(held_out)
+    fits = [fit(words, order, prune) for prune in PRUNES for order in ORDERS]
+    for one in fits:
+        print(
+            f"order {one.order} ({one.prune}): perplexity {one.perplexity:.2f}, {one.ngrams:,} n-grams",
+            flush=True,
+        )
+    draw(fits, options.out)
+    found["fits"], found["speed"] = [asdict(one) for one in fits], asdict(speed(words))
+    print(found["speed"], flush=True)
+    if options.kenlm:
+        found["kenlm"] = against_kenlm(words)
+        print(found["kenlm"], flush=True)
+    found["large"] = [asdict(alone(folder, options.sentences, prune)) for prune in PRUNES]
+    print(*found["large"], sep="\n")
+    options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SeqloomError as error:
+        sys.exit(f"error: {error}")

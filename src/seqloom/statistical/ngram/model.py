@@ -1,0 +1,100 @@
+"""The n-gram language model as a model that can be trained, asked and searched like every other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+from torch import Tensor
+
+from seqloom.data.store import TokenStore
+from seqloom.registry import register
+from seqloom.settings import ModelSettings
+from seqloom.statistical.counting import Lesson
+from seqloom.statistical.ngram.smoothing import pruning_problem
+from seqloom.statistical.ngram.tables import Ngrams
+from seqloom.types import PAD, Batch, Step, Tree, Vocabularies
+
+
+class NgramSettings(ModelSettings):
+    SIZES: ClassVar[dict[str, dict[str, Any]]] = {"tiny": {"order": 3}, "small": {}, "base": {"order": 6}}
+
+    name: str = "ngram"
+    order: int = Field(5, ge=1, description="words of the longest n-grams: the context is one less")
+    prune: tuple[int, ...] = Field(
+        (),
+        description="per order, the count up to which n-grams are left out, e.g. [0, 0, 1]; the last goes on",
+    )
+
+    @field_validator("prune")
+    @classmethod
+    def _can_be_pruned(cls, prune: tuple[int, ...]) -> tuple[int, ...]:
+        if problem := pruning_problem(prune):
+            raise ValueError(f"model.prune: {problem}")
+        return prune
+
+
+@register(
+    "ngram",
+    summary="n-gram language model of text, or of the targets of pairs (modified Kneser-Ney)",
+    paper="Kneser & Ney 1995; Chen & Goodman 1999",
+    settings=NgramSettings,
+    task="continue",
+    counting=True,
+)
+class NgramModel:
+    """p(y_t | the last words before it). The state of a row is those words, (R, order - 1), PAD for none."""
+
+    def __init__(self, settings: NgramSettings, vocabularies: Vocabularies) -> None:
+        self.settings, self.vocabulary = settings, vocabularies.target
+        self._ngrams: Ngrams | None = None
+
+    @property
+    def ngrams(self) -> Ngrams:
+        """The tables, once there are some."""
+        assert self._ngrams is not None, "fit or restore comes first"
+        return self._ngrams
+
+    def fit(self, lesson: Lesson) -> dict[str, float]:
+        """Counts the targets; the perplexity is that of the validation targets, per token with ends."""
+        self._ngrams = Ngrams.estimate(
+            targets(lesson.train),
+            order=self.settings.order,
+            vocabulary=self.vocabulary,
+            prune=self.settings.prune,
+        )
+        for note in self.ngrams.notes:
+            lesson.say(note)
+        scores = [score for row in targets(lesson.valid) for score in self.ngrams.score(row.tolist())]
+        sizes = {f"{n}-grams": float(len(level)) for n, level in enumerate(self.ngrams.levels, 1)}
+        return {"perplexity": math.exp(-math.fsum(scores) / len(scores))} | sizes
+
+    def state(self) -> dict[str, Tensor]:
+        return self.ngrams.to_tensors()
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        self._ngrams = Ngrams.from_tensors(state)
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        """No memory: sources are not read."""
+        rows = len(batch.source_lengths)
+        return None, torch.full((rows, self.ngrams.order - 1), PAD, device=batch.source_lengths.device)
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        words = torch.cat((state, last.unsqueeze(1)), dim=1)[:, 1:]
+        contexts = [tuple(word for word in row if word != PAD) for row in words.tolist()]
+        log_probs = torch.from_numpy(self.ngrams.log_probs(contexts)).to(last.device)
+        return Step(log_probs, words, None)
+
+
+def targets(store: TokenStore) -> Iterator[NDArray[np.integer]]:
+    """The targets of a store, row after row."""
+    ids, offsets = np.asarray(store.ids["target"]), store.offsets["target"].tolist()
+    for begin, end in pairwise(offsets):
+        yield ids[begin:end]
