@@ -10,9 +10,11 @@ import typer
 
 from seqloom import __version__
 from seqloom.cli import (
+    align,
     data,
     demo,
     evaluate,
+    evaluate_alignment,
     export,
     fill,
     generate,
@@ -40,6 +42,8 @@ app.command("resume")(train.resume)
 app.command("translate")(translate.translate)
 app.command("rerank")(rerank.rerank)
 app.command("evaluate")(evaluate.evaluate)
+app.command("align")(align.align)
+app.command("evaluate-alignment")(evaluate_alignment.evaluate_alignment)
 app.command("generate")(generate.generate)
 app.command("fill")(fill.fill)
 app.command("score")(score.score)

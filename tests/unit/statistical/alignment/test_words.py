@@ -1,0 +1,28 @@
+"""Words of a file: one entry per record, and numbers that are equal where words count as equal."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from seqloom.data.config import DataConfig
+from seqloom.data.report import DataReport
+from seqloom.statistical.alignment.words import number, read_words
+
+
+def test_every_record_has_an_entry_also_the_malformed_ones(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv.gz"
+    path.write_bytes(gzip.compress(b"bad\na  b\tc\n\n\nd\t\ne\tf g\nbad\n"))
+    report = DataReport()
+    words = list(read_words(DataConfig.checked({"train": str(path)}, "data"), report))
+    empty: tuple[list[str], list[str]] = ([], [])
+    assert words == [empty, (["a", "b"], ["c"]), empty, empty, (["d"], []), (["e"], ["f", "g"]), empty]
+    assert report.dropped == 4
+
+
+def test_words_can_be_compared_in_lower_case_and_by_first_letters() -> None:
+    sentences = [(["The", "the", "then"], ["x"])]
+    assert number(sentences)[0][0].tolist() == [0, 1, 2]
+    assert number(sentences, lowercase=True)[0][0].tolist() == [0, 0, 1]
+    assert number(sentences, lowercase=True, letters=3)[0][0].tolist() == [0, 0, 0]
+    assert number(sentences, lowercase=True)[0][1].tolist() == [0]
