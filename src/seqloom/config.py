@@ -10,7 +10,7 @@ import yaml
 from pydantic import SerializeAsAny
 
 from seqloom.data.config import DataConfig, Part
-from seqloom.data.readers import has_trees
+from seqloom.data.readers import has_features, has_trees
 from seqloom.data.tables import SUFFIXES, suffix
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
@@ -44,7 +44,16 @@ def compose(
             _put(tree, key, value)
     for key, value in _assigned(assignments):
         _put(tree, key, value)
-    return from_tree(tree, where=str(file) if file else "the options")
+    return _with_frames(from_tree(tree, where=str(file) if file else "the options"))
+
+
+def _with_frames(config: Config) -> Config:
+    """The configuration with what follows if the sources of its data turn out to be files of features."""
+    if config.text.tokenizer == "frames" or not has_features(config.data):
+        return config
+    config = config.model_copy(update={"text": config.text.of_frames()})
+    _check_data_fits(config, architecture(config.model.name))
+    return config
 
 
 def search_options(assignments: Iterable[str]) -> dict[str, Any]:
@@ -133,6 +142,11 @@ def _check_data_fits(config: Config, entry: Architecture) -> None:
         raise SeqloomError(
             f"The model {name} learns from pairs, and this data has no targets.",
             "for plain text choose --model lm or mlm, or data.noise.kind=infill to learn to restore it",
+        )
+    if config.text.tokenizer == "frames" and (entry.task != "translate" or config.model.reads_trees):
+        raise SeqloomError(
+            f"The model {name} reads text, and the sources of this data are files of features.",
+            "choose a model that translates without trees, e.g. --model transformer or lstm-additive",
         )
     parts: tuple[Part, ...] = ("train", "valid")
     if config.model.reads_trees and not all(has_trees(data, part) for part in parts if data.has(part)):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from seqloom.progress import counter
 from seqloom.run import Run
 from seqloom.settings import Settings
 from seqloom.text.config import MASK, TextConfig
+from seqloom.text.features import feature_file
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Example
 
@@ -98,18 +101,32 @@ class Corpus:
                 raise SeqloomError(
                     f"The data file {file} cannot be read: {error.strerror}.", "check the path"
                 ) from error
+        for part in self._parts() if self.text.tokenizer == "frames" else ():
+            sums[f"A file of features in the {part} data"] = self._feature_sum(part)
         return sums
+
+    def _parts(self) -> list[Part]:
+        """The parts that are read from files; if none are named for training, reading says so."""
+        return [part for part in PARTS if self.data.has(part) or part == "train"]
+
+    def _feature_sum(self, part: Part) -> str:
+        """One checksum of all the files of features that the sources name; a missing one is left out."""
+        digest = hashlib.sha256()
+        files = (feature_file(example.source) for example in read_corpus(self.data, part, DataReport()))
+        for file in dict.fromkeys(files):
+            with suppress(OSError):
+                digest.update(bytes.fromhex(sha256(Path(file))))
+        return digest.hexdigest()
 
     def _count(self, report: DataReport) -> float:
         """One pass that fills the report; the share of the training file to hold out."""
         counts: dict[Part, int] = {}
-        for part in PARTS:
-            if self.data.has(part) or part == "train":
-                own = DataReport()
-                counts[part] = sum(1 for _ in clean(read_corpus(self.data, part, own), own))
-                own.refuse_if_mostly_gone()
-                report.total += own.total
-                report.lines += own.lines
+        for part in self._parts():
+            own = DataReport()
+            counts[part] = sum(1 for _ in clean(read_corpus(self.data, part, own), own))
+            own.refuse_if_mostly_gone()
+            report.total += own.total
+            report.lines += own.lines
         if "valid" in counts:
             return 0.0
         return held_out_share(counts["train"], self.data.valid_share, self.data.valid_max)
@@ -121,8 +138,21 @@ class Corpus:
             yield from clean(read_corpus(self.data, "valid", unheard), unheard)
             return
         for example in clean(read_corpus(self.data, "train", unheard), unheard):
-            if is_held_out(example.source, record.held_out) == (part == "valid"):
+            if is_held_out(self._name(example), record.held_out) == (part == "valid"):
                 yield example
+
+    def _name(self, example: Example) -> str:
+        """What tells a source from others: of a file of features the path from its table, wherever that is."""
+        if self.text.tokenizer != "frames":
+            return example.source
+        return os.path.relpath(example.source, os.path.dirname(example.file) or ".")
+
+    def _readable(self, part: Part, record: DataRecord, store: TokenStore) -> Iterator[Example]:
+        """The pairs of a part without those whose file of features cannot be read."""
+        if not store.features:
+            return self._examples(part, record)
+        dropped = {(line.file, line.line) for line in store.report.lines if line.dropped}
+        return (e for e in self._examples(part, record) if (e.file, e.line) not in dropped)
 
     def _stores(self, tokenizers: TokenizerPair, record: DataRecord, report: DataReport) -> Prepared:
         train, valid = (self._store(part, tokenizers, record) for part in PARTS)
@@ -130,11 +160,12 @@ class Corpus:
             report.lines += store.report.lines
         # A corpus of a few pairs may have nothing to hold out; then the training pairs are looked at.
         part: Part = "valid" if len(valid) else "train"
+        looked_at = valid if len(valid) else train
         return Prepared(
             tokenizers=tokenizers,
             train=train,
-            valid=valid if len(valid) else train,
-            valid_examples=lambda: self._examples(part, record),
+            valid=looked_at,
+            valid_examples=lambda: self._readable(part, record, looked_at),
             report=report,
             record=record,
         )
@@ -152,6 +183,7 @@ class Corpus:
                 self._examples(part, record),
                 tokenizers,
                 max_length=self.data.max_length,
+                max_frames=self.data.max_frames,
                 long=self.data.long,
                 trees=has_trees(self.data, part if self.data.has(part) else "train"),
                 on_progress=advance,

@@ -31,7 +31,7 @@ from seqloom.training.checkpoint import (
     read_tensors,
 )
 from seqloom.training.log import clipping, read_metrics
-from seqloom.types import Translator, Vocabularies
+from seqloom.types import Translator
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,8 @@ def build_counting(config: Config, tokenizers: TokenizerPair) -> CountingModel:
 
 
 def _build(config: Config, tokenizers: TokenizerPair) -> Any:
-    vocabularies = Vocabularies(tokenizers.source.size, tokenizers.target.size, tokenizers.joint)
     try:
-        return architecture(config.model.name).build(config.model, vocabularies)
+        return architecture(config.model.name).build(config.model, tokenizers.vocabularies)
     except (RuntimeError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "out of memory"
         raise SeqloomError(
@@ -332,7 +331,7 @@ def describe(run: Run) -> dict[str, Any]:
         "run": str(run.folder),
         "model": config.model.model_dump(mode="json", exclude_none=True),
         "parameters": _parameters(run, config, tokenizers),
-        "vocabulary": {"source": tokenizers.source.size, "target": tokenizers.target.size},
+        "vocabulary": {"source": tokenizers.reader.size, "target": tokenizers.target.size},
         "joint_vocabulary": tokenizers.joint,
         "steps": last,
         "checkpoints": run.checkpoints().steps(),

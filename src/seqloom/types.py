@@ -3,7 +3,7 @@
 Axis letters used all over the package:
 
     B sentences in a batch      R rows = hypotheses (R = B x K, the K rows of a sentence side by side)
-    S source positions          T target positions        V target vocabulary
+    S source positions          T target positions        V target vocabulary       F numbers in a frame
     D width                     H heads                   K hypotheses per sentence (the beam)
 
 A mask is boolean and True means a real token, everywhere.
@@ -48,13 +48,17 @@ class Vocabularies(NamedTuple):
     source: int
     target: int
     shared: bool
+    features: bool = False  # the source is vectors of `source` numbers, not symbols
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Padded ids of B sentences. The source ends with EOS; target_in = BOS y, target_out = y EOS."""
+    """Padded ids of B sentences. The source ends with EOS; target_in = BOS y, target_out = y EOS.
 
-    source: Tensor  # (B, S)
+    A source of frames has F numbers where an id would be, zeros on padding, and no EOS.
+    """
+
+    source: Tensor  # (B, S), or frames (B, S, F)
     source_lengths: Tensor  # (B,)
     index: Tensor  # (B,) positions in the corpus or request, to restore the order
     target_in: Tensor | None = None  # (B, T)

@@ -111,6 +111,9 @@ ATTENTION = {
     "prefix-lm": "smaller",
 }
 SHARED, SEPARATE = Vocabularies(23, 23, True), Vocabularies(29, 19, False)
+# Those that also read frames of features here: one of each kind of encoder.
+READ_FRAMES = ("transformer", "lstm-additive")
+FRAMES = Vocabularies(11, 23, False, features=True)
 
 
 @dataclass(frozen=True)
@@ -135,10 +138,18 @@ class Case:
         The sources have trees, for those that read them.
         """
         random = torch.Generator().manual_seed(seed)
-        sources = [_ids(n, self.vocabularies.source, random) for n in (3, 7, 1, 5)]
+        sources = self.sources([_ids(n, self.vocabularies.source, random) for n in (3, 7, 1, 5)])
         targets = [_ids(n, self.vocabularies.target, random) for n in (4, 0, 6, 2)]
         heads = [[2, 0, 2], [2, 4, -1, 0, 7, 5, 4], [0], [0, -1, 1, 3, 1]]
         return collate_ids(sources, targets, range(len(sources)), heads)
+
+    def sources(self, ids: Sequence[Sequence[int]]) -> list[Any]:
+        """What the model reads for these ids: themselves, or for each of them a frame of its own."""
+        if not self.vocabularies.features:
+            return list(ids)
+        random = torch.Generator().manual_seed(3)
+        frames = torch.randn(23, self.vocabularies.source, generator=random).numpy()
+        return [frames[list(row)] for row in ids]
 
 
 @dataclass(frozen=True)
@@ -184,6 +195,8 @@ def _cases() -> dict[str, Case]:
         if not entry.overrides:  # how vocabularies are tied is no choice of a preset
             found[f"{name}-separate"] = Case(entry, SEPARATE, attention=attention)
         found[f"{name}-odd"] = Case(entry, SEPARATE, odd, attention)
+        if name in READ_FRAMES:
+            found[f"{name}-frames"] = Case(entry, FRAMES, attention=attention)
         for choice, fields in VARIANTS.get(name, {}).items():
             found[f"{name}-{choice}"] = Case(
                 entry, SHARED, fields, ATTENTION.get(f"{name}-{choice}", attention)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.functional import pad
 from torch.testing import assert_close
 
@@ -33,6 +34,11 @@ def _alone(batch: Batch, row: int) -> Batch:
     )
 
 
+def _wider(source: Tensor, columns: int) -> Tensor:
+    """The source, ids or frames, with so much more padding."""
+    return pad(source, (0, 0) * (source.dim() - 2) + (0, columns), value=PAD)
+
+
 def test_the_logits_have_one_row_per_target_position(case: Any, model: Any, batch: Batch) -> None:
     assert batch.target_in is not None
     logits = model(batch)
@@ -48,7 +54,7 @@ def test_padding_changes_nothing(model: Any, batch: Batch) -> None:
     assert batch.target_in is not None and batch.target_out is not None and batch.source_heads is not None
     wider = replace(
         batch,
-        source=pad(batch.source, (0, 3), value=PAD),
+        source=_wider(batch.source, 3),
         source_heads=pad(batch.source_heads, (0, 3)),
         target_in=pad(batch.target_in, (0, 2), value=PAD),
         target_out=pad(batch.target_out, (0, 2), value=PAD),
@@ -59,11 +65,12 @@ def test_padding_changes_nothing(model: Any, batch: Batch) -> None:
 
 def test_what_stands_on_padding_changes_nothing(model: Any, batch: Batch) -> None:
     assert batch.source_heads is not None
-    padding = ~batch.source_mask
+    padding, source = ~batch.source_mask, batch.source.clone()
+    source[padding] = 5
     other = replace(
         batch,
-        source=batch.source.masked_fill(padding, 5),
-        source_heads=batch.source_heads.masked_fill(padding, 1),
+        source=source,
+        source_heads=batch.source_heads[:, : padding.shape[1]].masked_fill(padding, 1),
     )
     real = batch.target_mask
     assert_close(model(other)[real], model(batch)[real], **EXACT)

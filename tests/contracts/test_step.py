@@ -48,7 +48,7 @@ def _padded(batch: Batch, columns: int) -> Batch:
     assert batch.source_heads is not None
     return replace(
         batch,
-        source=pad(batch.source, (0, columns), value=PAD),
+        source=pad(batch.source, (0, 0) * (batch.source.dim() - 2) + (0, columns), value=PAD),
         source_heads=pad(batch.source_heads, (0, columns)),
     )
 

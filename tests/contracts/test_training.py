@@ -27,7 +27,8 @@ def test_it_overfits_eight_pairs(default_case: Any) -> None:
     model = default_case.build(dropout=0.0).float().train()
     config = TrainConfig(learning_rate=3e-3)
     updater = Updater(model, config)
-    batch = collate_ids(SOURCES, TARGETS, range(8), HEADS)
+    sources = default_case.sources(SOURCES)
+    batch = collate_ids(sources, TARGETS, range(8), HEADS)
     mean = torch.inf
     for step in range(1, 301):
         loss = batch_loss(model, batch, 0.0, "float32")
@@ -37,7 +38,7 @@ def test_it_overfits_eight_pairs(default_case: Any) -> None:
             break
         updater.update(batch.target_tokens, config.learning_rate * min(1.0, step / 20))
     assert mean < 0.01
-    found = beam_search(model.eval(), collate_ids(SOURCES, None, range(8), HEADS), Plan(3), max_lengths=[9] * 8)
+    found = beam_search(model.eval(), collate_ids(sources, None, range(8), HEADS), Plan(3), max_lengths=[9] * 8)
     assert [hypotheses[0].tokens for hypotheses in found] == TARGETS
 
 
@@ -54,7 +55,8 @@ def test_padding_gets_no_gradient(case: Any, batch: Batch) -> None:
     model = case.build(dropout=0.0, tie="none").train()
     batch_loss(model, batch, 0.1, "float32").total.backward()  # type: ignore[no-untyped-call]
     for embedding in (model.source_embedding, model.target_embedding):
-        assert not embedding.weight.grad[0].any()
+        if isinstance(embedding, torch.nn.Embedding):  # of frames there is no embedding of padding
+            assert not embedding.weight.grad[0].any()
 
 
 def test_save_and_load_give_the_same_answers(case: Any, batch: Batch, tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from seqloom.corpus import Corpus, Prepared, keep_standard_input
 from seqloom.data.config import DataConfig
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
+from seqloom.files import write_json
 from seqloom.run import Run
 from seqloom.text.config import TextConfig
 
@@ -187,3 +189,59 @@ def test_text_with_gaps_has_a_symbol_for_them(tmp_path: Path) -> None:
     mask = gaps.tokenizers.source.symbol("[MASK]")
     assert gaps.tokenizers.source.encode("w1 [MASK] w2")[1] == mask
     assert gaps.train.source(0).tolist() == [] and len(gaps.train.target(0)) == 3
+
+
+@pytest.fixture
+def sequences(tmp_path: Path) -> Path:
+    """A table of files of features, one of which does not exist."""
+    random = np.random.default_rng(1)
+    for i in range(8):
+        np.save(tmp_path / f"{i}.npy", random.normal(size=(3 + i, 2)))
+    path = tmp_path / "sequences.tsv"
+    path.write_text("".join(f"{i}.npy\tt{i % 3}\n" for i in range(9)))
+    return path
+
+
+def prepare_frames(path: Path) -> Corpus:
+    text = TextConfig(tokenizer="frames", target_tokenizer="word", byte_fallback=False)
+    return Corpus(DataConfig(train=(str(path),), valid=(str(path),)), text)
+
+
+def test_files_of_features_are_a_corpus_but_for_those_that_cannot_be_read(sequences: Path) -> None:
+    prepared = prepare_frames(sequences).prepare(say=lambda line: None)
+    assert len(prepared.train) == len(prepared.valid) == 8
+    assert prepared.train.features == 2
+    assert [example.line for example in prepared.valid_examples()] == list(range(1, 9))
+    assert [(line.line, line.reason) for line in prepared.report.lines] == 2 * [
+        (9, "unreadable features: there is no such file")
+    ]
+
+
+def test_what_is_held_out_does_not_depend_on_where_the_files_are(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TextConfig(tokenizer="frames", target_tokenizer="word", byte_fallback=False)
+
+    def held_out(path: str) -> list[int]:
+        data = DataConfig(train=(path,), valid_share=0.5)
+        return [e.line for e in Corpus(data, text).prepare(say=lambda line: None).valid_examples()]
+
+    found = held_out(str(sequences))
+    assert 0 < len(found) < 8
+    monkeypatch.chdir(tmp_path)
+    assert held_out(sequences.name) == found
+    (tmp_path / "other").mkdir()
+    for file in [sequences, *tmp_path.glob("*.npy")]:
+        file.rename(tmp_path / "other" / file.name)
+    assert held_out(f"other/{sequences.name}") == found
+
+
+def test_a_resumed_run_notices_that_a_file_of_features_has_changed(sequences: Path, tmp_path: Path) -> None:
+    corpus, run = prepare_frames(sequences), Run(tmp_path / "run")
+    prepared = corpus.prepare(say=lambda line: None)
+    prepared.tokenizers.save(run.tokenizer_folder)
+    write_json(run.data_file, prepared.record.model_dump())
+    assert len(corpus.reopen(run).train) == 8
+    np.save(tmp_path / "3.npy", np.ones((5, 2)))
+    with pytest.raises(SeqloomError, match="A file of features in the train data has changed since the run"):
+        corpus.reopen(run)

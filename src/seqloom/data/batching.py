@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, count, islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from seqloom.types import BOS, EOS, PAD, Batch
 
 T = TypeVar("T")
 Indices = NDArray[np.int64]
+Row: TypeAlias = Sequence[int] | NDArray[np.float32]
 
 _BLOCK = 1024  # consecutive examples that are read together: the unit of shuffling over the corpus
 _BAND = 3  # batches in a band of like target lengths, see _by_length
@@ -72,6 +73,8 @@ class BatchStream:
         index = np.concatenate([np.arange(*block) for block in zip(starts, stops, strict=True)])
         lengths = [self._store.lengths(*block) for block in zip(starts, stops, strict=True)]
         source, target = (np.concatenate(side) + 1 for side in zip(*lengths, strict=True))  # with EOS
+        if self._store.features:
+            source -= 1
         if self._shuffle:
             order = random.permutation(len(index))
             index, source, target = index[order], source[order], target[order]
@@ -118,12 +121,15 @@ def collate(store: TokenStore, indices: Indices) -> Batch:
 
 
 def collate_ids(
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]] | None,
+    sources: Sequence[Row],
+    targets: Sequence[Row] | None,
     index: Sequence[int],
-    heads: Sequence[Sequence[int]] | None = None,
+    heads: Sequence[Row] | None = None,
 ) -> Batch:
-    """The batch of these ids, which come without BOS and EOS; heads are those of source tokens."""
+    """The batch of these ids, which come without BOS and EOS; heads are those of source tokens.
+
+    Sources may be frames, (S, F) each, instead.
+    """
     target, trees = (None if rows is None else _flatten(rows) for rows in (targets, heads))
     return batch_of(_flatten(sources), target, np.asarray(index, np.int64), trees)
 
@@ -131,7 +137,7 @@ def collate_ids(
 class Rows(NamedTuple):
     """Sequences one after the other, and the length of each."""
 
-    ids: NDArray[Any]
+    ids: NDArray[Any]  # (N,), or frames (N, F)
     lengths: Indices
 
 
@@ -145,14 +151,16 @@ def gather(store: TokenStore, side: str, indices: Indices) -> Rows:
     return Rows(store.ids[side][places], lengths)
 
 
-def _flatten(rows: Sequence[Sequence[int]]) -> Rows:
+def _flatten(rows: Sequence[Row]) -> Rows:
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    if len(rows) and isinstance(rows[0], np.ndarray) and rows[0].ndim == 2:
+        return Rows(np.concatenate(rows), lengths)
     return Rows(np.fromiter(chain.from_iterable(rows), np.int64), lengths)
 
 
 def batch_of(source: Rows, target: Rows | None, index: Indices, heads: Rows | None = None) -> Batch:
-    """The batch of these rows, which come without BOS and EOS."""
-    source_ids, source_lengths = with_eos(source)
+    """The batch of these rows, which come without BOS and EOS; a source of frames stays without."""
+    source_ids, source_lengths = with_eos(source) if source.ids.ndim == 1 else _framed(source)
     source_heads = None if heads is None else _with_roots(heads)
     if target is None:
         return Batch(source_ids, source_lengths, torch.from_numpy(index), source_heads=source_heads)
@@ -175,6 +183,14 @@ def with_eos(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
     padded[real] = rows.ids
     padded[np.arange(len(padded)), rows.lengths] = EOS
     return torch.from_numpy(padded), torch.from_numpy(rows.lengths + 1)
+
+
+def _framed(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
+    """(B, S, F) frames with zeros on padding, and the (B,) lengths."""
+    width = int(rows.lengths.max(initial=0))
+    padded = np.zeros((len(rows.lengths), width, rows.ids.shape[1]), np.float32)
+    padded[np.arange(width) < rows.lengths[:, None]] = rows.ids
+    return torch.from_numpy(padded), torch.from_numpy(rows.lengths)
 
 
 def _with_roots(heads: Rows) -> torch.Tensor:
@@ -202,7 +218,8 @@ def _padded(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
 def padding(batch: Batch) -> float:
     """The share of real tokens in a batch, both sides together; 1 is no padding at all."""
     real = int(batch.source_lengths.sum()) + batch.target_tokens
-    return real / (batch.source.numel() + (0 if batch.target_out is None else batch.target_out.numel()))
+    sides = (batch.source,) if batch.target_out is None else (batch.source, batch.target_out)
+    return real / sum(side.shape[0] * side.shape[1] for side in sides)
 
 
 def prefetch(batches: Iterator[T], depth: int = 2) -> Iterator[T]:

@@ -75,6 +75,7 @@ class DataConfig(Settings):
     )
     valid_max: int = Field(2000, ge=1, description="about the most pairs that are held out")
     max_length: int = Field(256, ge=1, description="the longest source or target, in tokens")
+    max_frames: int = Field(3000, ge=1, description="the longest source of frames (text.tokenizer=frames)")
     long: Literal["drop", "truncate", "error"] = Field("drop", description="what happens to a longer one")
     noise: NoiseConfig = Field(NoiseConfig.model_validate({}), description="hidden from the model, of text")
 

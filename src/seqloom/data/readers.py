@@ -1,10 +1,13 @@
-"""Files to examples, one at a time: tables, plain text or CoNLL-U, and two aligned files of these."""
+"""Files to examples, one at a time: tables, plain text or CoNLL-U, and two aligned files of these.
+
+A source that names a file of features beside its table gets the path from here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 
 from seqloom.data.config import DataConfig, Format, Part
 from seqloom.data.lines import lines
@@ -12,7 +15,10 @@ from seqloom.data.report import DataReport
 from seqloom.data.syntax import Sentence, parse_heads, read_conllu
 from seqloom.data.tables import SUFFIXES, Malformed, Picked, rows, suffix, table_format
 from seqloom.errors import SeqloomError
+from seqloom.text.features import is_features, located
 from seqloom.types import Example, Heads
+
+_LOOKED_AT = 10  # sources that tell whether a corpus is text
 
 
 def read_corpus(config: DataConfig, part: Part, report: DataReport) -> Iterator[Example]:
@@ -45,6 +51,18 @@ def has_trees(config: DataConfig, part: Part) -> bool:
     return is_conllu(source) if source else config.heads_column is not None and not config.is_text
 
 
+def has_features(config: DataConfig) -> bool:
+    """Whether the first sources of the training data name files of features; what cannot be read does not."""
+    if not config.has("train") or config.is_text or "-" in (*config.train, config.source):
+        return False
+    plain = config.model_copy(update={"heads_column": None})
+    try:
+        first = list(islice(read_corpus(plain, "train", DataReport()), _LOOKED_AT))
+    except SeqloomError:  # told where the data is read
+        return False
+    return bool(first) and all(is_features(example.source) for example in first)
+
+
 def is_conllu(path: str) -> bool:
     return SUFFIXES.get(suffix(path)) == "conllu"
 
@@ -69,7 +87,8 @@ def read(
         if isinstance(picked, str):
             report.drop(Example(row.text, line=row.line, file=path), picked)
             continue
-        example = Example(picked.source, picked.target if targets else None, row.line, path, picked.others)
+        source = located(picked.source, path)
+        example = Example(source, picked.target if targets else None, row.line, path, picked.others)
         try:
             yield replace(example, heads=_heads(picked, heads_column, targets)) if heads_column else example
         except Malformed as fault:
@@ -124,7 +143,8 @@ def read_source(
 def _text_sources(path: str, *, conllu: bool) -> Iterator[tuple[Example, str]]:
     """Every source, and what is wrong with it."""
     for sentence in _sentences(path, conllu=conllu):
-        yield Example(sentence.text, line=sentence.line, file=path, heads=sentence.heads), sentence.fault
+        source = located(sentence.text, path)
+        yield Example(source, line=sentence.line, file=path, heads=sentence.heads), sentence.fault
 
 
 def _table_sources(
@@ -136,7 +156,8 @@ def _table_sources(
         if isinstance(picked, str):
             yield Example(row.text, line=row.line, file=path), picked
             continue
-        example = Example(picked.source, picked.target if prefix else None, row.line, path, picked.others)
+        source = located(picked.source, path)
+        example = Example(source, picked.target if prefix else None, row.line, path, picked.others)
         try:
             heads = _heads(picked, heads_column, prefix) if heads_column else None
             found, fault = replace(example, heads=heads), ""
@@ -161,7 +182,7 @@ def read_parallel(source: str, target: str, report: DataReport) -> Iterator[Exam
                 "line-aligned files must be equally long; find where they part",
             )
         report.total += 1
-        example = Example(left.text, right.text, left.line, source, heads=left.heads)
+        example = Example(located(left.text, source), right.text, left.line, source, heads=left.heads)
         if fault := left.fault or right.fault:
             report.drop(example, fault)
         else:

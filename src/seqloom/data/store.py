@@ -1,4 +1,4 @@
-"""Tokenised pairs in memory-mapped files: written once, read without loading."""
+"""Tokenised pairs, or frames and tokens, in memory-mapped files: written once, read without loading."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from seqloom.data.encoding import Ids, Limit, Long, Row, encode, fit
 from seqloom.data.report import DataReport
-from seqloom.data.syntax import cut_heads, token_heads
-from seqloom.data.tables import Malformed
 from seqloom.errors import SeqloomError
+from seqloom.text.frames import FrameReader
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import Example
 
-Long = Literal["drop", "truncate", "error"]
-
 _CHUNK = 20_000  # examples that are tokenised at a time
+_CHUNK_OF_FRAMES = 200  # the same of files of features, which are larger
+_NO_LIMIT = 2**62
 _OFFSET = np.dtype("<i8")
 _SIDES = ("source", "target")
 _REPORT = "data-report.json"
@@ -33,16 +33,19 @@ _REPORT = "data-report.json"
 class TokenStore:
     """The ids of every pair, without BOS and EOS, and perhaps heads: the tree of each source.
 
-    Nothing is in memory but what is asked for.
+    A source may be frames, (S, F) float32, instead. Nothing is in memory but what is asked for.
     """
 
     def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
         self.folder = folder
         self.token_counts: dict[str, int] = meta["tokens"]
+        self.features: int = meta.get("features", 0)  # F of a source of frames; 0 or none: they are ids
         self._count: int = meta["count"]
         dtypes: dict[str, str] = meta["dtypes"]
         self.ids = {side: _map(folder / f"{side}.bin", np.dtype(dtype)) for side, dtype in dtypes.items()}
         self.offsets = {side: _map(folder / f"{side}.idx", _OFFSET) for side in dtypes}
+        if self.features:
+            self.ids["source"] = self.ids["source"].reshape(-1, self.features)
 
     def __len__(self) -> int:
         return self._count
@@ -53,7 +56,7 @@ class TokenStore:
         return DataReport.load(self.folder / _REPORT)
 
     def source(self, i: int) -> NDArray[Any]:
-        """The source ids of pair i."""
+        """The source ids of pair i, (S,), or its frames, (S, F)."""
         return self._row("source", i)
 
     def target(self, i: int) -> NDArray[Any]:
@@ -61,7 +64,7 @@ class TokenStore:
         return self._row("target", i)
 
     def lengths(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The source and the target lengths of the pairs from start to stop."""
+        """The source and the target lengths of the pairs from start to stop; EOS is not counted."""
         source, target = (np.diff(self.offsets[side][start : stop + 1]) for side in _SIDES)
         return source, target
 
@@ -77,6 +80,7 @@ class TokenStore:
         tokenizers: TokenizerPair,
         *,
         max_length: int,
+        max_frames: int = _NO_LIMIT,
         long: Long,
         trees: bool = False,
         on_progress: Callable[[int], None] | None = None,
@@ -85,20 +89,18 @@ class TokenStore:
         """The store of these examples, which appears in `folder` complete or not at all.
 
         Whatever is left out or cut is in the store's own `report`; `on_progress` hears how many more examples
-        have been read.
+        have been read. `max_frames` is the longest source of frames, as `max_length` is of tokens.
         """
         partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         report = DataReport()
+        limits = Limit(max_frames, "frames") if tokenizers.frames else Limit(max_length), Limit(max_length)
         try:
             with _Writer(partial, tokenizers, trees=trees) as writer:
-                for chunk in _chunks(examples):
-                    rows: Iterable[Ids] = _encode(chunk, tokenizers, threads)
-                    fitting = chunk
-                    if trees:
-                        fitting, rows = _with_heads(chunk, rows, tokenizers.source, report)
-                    writer.append(_fit(fitting, rows, max_length=max_length, long=long, report=report))
+                for chunk in _chunks(examples, _CHUNK_OF_FRAMES if tokenizers.frames else _CHUNK):
+                    readable, rows = encode(chunk, tokenizers, threads, report, trees=trees)
+                    writer.append(fit(readable, rows, limits=limits, long=long, report=report))
                     if on_progress:
                         on_progress(len(chunk))
             report.save(partial / _REPORT)
@@ -133,16 +135,14 @@ def cache_key(*parts: str) -> str:
     return digest.hexdigest()
 
 
-Ids = tuple[list[int], ...]  # of the source, of the target, and perhaps the heads of the source's tokens
-
-
 class _Writer:
     """Appends to the files of both sides and of the trees; describes them in meta.json when all went well."""
 
     def __init__(self, folder: Path, tokenizers: TokenizerPair, *, trees: bool) -> None:
         self._folder = folder
         self._fingerprint = tokenizers.fingerprint
-        self._dtypes = {"source": _dtype(tokenizers.source), "target": _dtype(tokenizers.target)}
+        self._features = tokenizers.reader.size if tokenizers.frames else 0
+        self._dtypes = {"source": _dtype(tokenizers.reader), "target": _dtype(tokenizers.target)}
         if trees:
             self._dtypes["heads"] = np.dtype("<i4")
         self._ends = dict.fromkeys(self._dtypes, 0)
@@ -160,10 +160,9 @@ class _Writer:
         for place, side in enumerate(self._ends):
             rows = [pair[place] for pair in pairs]
             ends = self._ends[side] + np.cumsum([len(row) for row in rows], dtype=_OFFSET)
-            ids = np.fromiter(chain.from_iterable(rows), self._dtypes[side])
-            self._files[f"{side}.bin"].write(ids.tobytes())
+            self._files[f"{side}.bin"].write(_bytes(rows, self._dtypes[side]))
             self._files[f"{side}.idx"].write(ends.tobytes())
-            self._ends[side] += len(ids)
+            self._ends[side] += sum(map(len, rows))
         self._count += len(pairs)
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -177,6 +176,7 @@ class _Writer:
     def _describe(self) -> None:
         meta = {
             "count": self._count,
+            "features": self._features,
             "tokens": self._ends,
             "dtypes": {side: dtype.str for side, dtype in self._dtypes.items()},
             "tokenizers": self._fingerprint,
@@ -188,75 +188,21 @@ class _Writer:
             os.fsync(file.fileno())
 
 
-def _encode(chunk: Sequence[Example], tokenizers: TokenizerPair, threads: int) -> Iterator[Ids]:
-    """Source and target ids; a text without target is a target without source: what is to be learned."""
-    sources = [example.source if example.target is not None else "" for example in chunk]
-    targets = [example.source if example.target is None else example.target for example in chunk]
-    return zip(
-        tokenizers.source.encode_batch(sources, threads),
-        tokenizers.target.encode_batch(targets, threads),
-        strict=True,
-    )
+def _bytes(rows: Sequence[Row], dtype: np.dtype[Any]) -> bytes:
+    if dtype.kind == "f":
+        return b"".join(np.asarray(row, dtype).tobytes() for row in rows)
+    return np.fromiter(chain.from_iterable(rows), dtype).tobytes()
 
 
-def _with_heads(
-    chunk: Sequence[Example], ids: Iterable[Ids], tokenizer: Tokenizer, report: DataReport
-) -> tuple[list[Example], list[Ids]]:
-    """The examples whose trees fit their tokens, and their ids with the heads."""
-    kept, rows = list[Example](), list[Ids]()
-    for example, (source, target) in zip(chunk, ids, strict=True):
-        try:
-            heads = token_heads(tokenizer, source, example.heads or ())
-        except Malformed as fault:
-            report.drop(example, str(fault))
-            continue
-        kept.append(example)
-        rows.append((source, target, heads))
-    return kept, rows
-
-
-def _fit(
-    chunk: Sequence[Example],
-    ids: Iterable[Ids],
-    *,
-    max_length: int,
-    long: Long,
-    report: DataReport,
-) -> list[Ids]:
-    """The pairs that are neither empty nor too long; longer ones are treated as `long` says."""
-    kept: list[Ids] = []
-    for example, (source, target, *trees) in zip(chunk, ids, strict=True):
-        if not target or (not source and example.target is not None):
-            side = "text" if example.target is None else "target" if source else "source"
-            report.drop(example, f"{side} has no tokens")
-            continue
-        if len(source) > max_length or len(target) > max_length:
-            side, length = ("source", len(source)) if len(source) > max_length else ("target", len(target))
-            if example.target is None:
-                side = "text"
-            if long == "error":
-                raise SeqloomError(
-                    f"{example.file or 'The data'}, line {example.line}: the {side} has {length} tokens, "
-                    f"more than data.max_length={max_length}.",
-                    "raise data.max_length, or choose --long drop or --long truncate",
-                )
-            if long == "drop":
-                report.drop(example, f"{side} longer than data.max_length={max_length} tokens")
-                continue
-            report.change(example, f"{side} cut to data.max_length={max_length} tokens")
-            source, target = source[:max_length], target[:max_length]
-            trees = [cut_heads(heads, max_length) for heads in trees]
-        kept.append((source, target, *trees))
-    return kept
-
-
-def _chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
+def _chunks(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
     iterator = iter(examples)
-    while chunk := list(islice(iterator, _CHUNK)):
+    while chunk := list(islice(iterator, size)):
         yield chunk
 
 
-def _dtype(tokenizer: Tokenizer) -> np.dtype[Any]:
+def _dtype(tokenizer: Tokenizer | FrameReader) -> np.dtype[Any]:
+    if isinstance(tokenizer, FrameReader):
+        return np.dtype("<f4")
     return np.dtype("<u2" if tokenizer.size <= 2**16 else "<u4")
 
 

@@ -92,7 +92,7 @@ class EnsembleTranslator(ModelTranslator):
         models = [member.model for member in members]
         self._ensemble = partial(Ensemble, models, weights=weights, space=space)
         super().__init__(self._ensemble(), first.tokenizers, first.search, first.device)
-        sources = {member.tokenizers.source.fingerprint for member in members}
+        sources = {member.tokenizers.reader.fingerprint for member in members}
         self._others = others if len(sources) > 1 else []
 
     def _model(self, lines: Sequence[str], heads: Sequence[Heads | None] | None) -> StepModel:

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from seqloom.data.batching import collate_ids
+from seqloom.data.encoding import Row
 from seqloom.data.syntax import token_heads
 from seqloom.data.tables import Malformed
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.translator import batches_by_length
+from seqloom.decode.translator import batches_by_length, read_sources
 from seqloom.errors import SeqloomError
 from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
@@ -81,7 +82,13 @@ class ForcedScorer:
         on_progress: Progress | None = None,
     ) -> list[Score]:
         """The score of every target given its source, in order."""
-        sources = [self.tokenizers.source.encode(source) for source, _ in pairs]
+        sources = read_sources(self.tokenizers, [source for source, _ in pairs])
+        for number, source in enumerate(sources, 1):
+            if not len(source) + self.tokenizers.source_end:
+                raise SeqloomError(
+                    f"Pair {number} of {len(pairs)} cannot be scored: there is no frame in its source.",
+                    "leave it out",
+                )
         targets = [self.tokenizers.target.encode(target) for _, target in pairs]
         trees = self._trees(sources, heads)
         found: list[list[float]] = [[] for _ in pairs]
@@ -97,14 +104,14 @@ class ForcedScorer:
                 on_progress(len(group))
         return [_score(self.tokenizers, *one) for one in zip(targets, found, strict=True)]
 
-    def _trees(self, sources: list[list[int]], heads: Sequence[Heads | None] | None) -> list[list[int]] | None:
+    def _trees(self, sources: list[Row], heads: Sequence[Heads | None] | None) -> list[list[int]] | None:
         """The heads of the tokens of every source; None if not all have a tree."""
         if heads is None or None in heads:
             return None
         trees: list[list[int]] = []
         for number, (ids, tree) in enumerate(zip(sources, heads, strict=True), 1):
             try:
-                trees.append(token_heads(self.tokenizers.source, ids, tree or ()))
+                trees.append(token_heads(self.tokenizers.source, list(ids), tree or ()))
             except Malformed as fault:
                 raise SeqloomError(
                     f"Pair {number} of {len(sources)} cannot be scored with its tree: {fault}.",
@@ -163,7 +170,7 @@ class MaskedScorer:
 
 
 def forced_log_probs(model: Any, batch: Batch) -> Tensor:
-    """log p of every real target token, row after row: of all at once where the model can, else step by step."""
+    """log p of every real target token, row after row: all at once where the model can, else by steps."""
     assert batch.target_in is not None and batch.target_out is not None
     real = batch.target_mask
     if hasattr(model, "hidden"):

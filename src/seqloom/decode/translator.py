@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 
 from seqloom.data.batching import collate_ids
+from seqloom.data.encoding import Row
 from seqloom.data.syntax import token_heads
 from seqloom.data.tables import Malformed
 from seqloom.decode.config import SamplingConfig, SearchConfig
@@ -16,6 +17,7 @@ from seqloom.decode.rules import Rules
 from seqloom.decode.sampling import sample
 from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
+from seqloom.text.frames import UnreadableFrames
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Batch, Heads, Hypothesis, StepModel
 
@@ -113,15 +115,15 @@ class ModelTranslator:
         begun = [self.tokenizers.target.encode(text) for text in prefixes or ()]
         answers: list[list[Hypothesis]] = [[Hypothesis(text="", score=0.0)] for _ in lines]
         if on_progress:
-            on_progress(sum(not ids for ids in sources))
+            on_progress(sum(not len(ids) for ids in sources))
         for group in batches_by_length([len(ids) for ids in sources], search):
-            ours, given = ([every[i] for i in group] if every else [] for every in (sources, begun))
+            ours, given = [sources[i] for i in group], [begun[i] for i in group] if begun else []
             part = _Part(
                 places=group,
                 model=self._model([lines[i] for i in group], heads and [heads[i] for i in group]),
                 batch=self._batch(ours, trees and [trees[i] for i in group]),
                 prefixes=given,
-                max_lengths=_limits(search, ours, given),
+                max_lengths=self._limits(search, ours, given),
             )
             for i, hypotheses in zip(group, found(part), strict=True):
                 answers[i] = [self._hypothesis(sources[i], one) for one in hypotheses]
@@ -139,26 +141,26 @@ class ModelTranslator:
 
     def _read(
         self, lines: Sequence[str], heads: Sequence[Heads | None] | None
-    ) -> tuple[list[list[int]], list[list[int]] | None]:
-        """The source tokens of every line and, if all have trees, their heads."""
-        sources = [self.tokenizers.source.encode(line) for line in lines]
+    ) -> tuple[list[Row], list[list[int]] | None]:
+        """The source tokens or frames of every line and, if all have trees, their heads."""
+        sources = read_sources(self.tokenizers, lines)
         return sources, self._trees(sources, heads)
 
-    def _batch(self, sources: list[list[int]], trees: list[list[int]] | None) -> Batch:
+    def _batch(self, sources: list[Row], trees: list[list[int]] | None) -> Batch:
         return collate_ids(sources, None, range(len(sources)), trees).to(self.device)
 
     def _options(self, **given: int | None) -> SearchConfig:
         values = {name: value for name, value in given.items() if value is not None}
         return SearchConfig.checked({**self.search.model_dump(), **values}, "search")
 
-    def _trees(self, sources: list[list[int]], heads: Sequence[Heads | None] | None) -> list[list[int]] | None:
+    def _trees(self, sources: list[Row], heads: Sequence[Heads | None] | None) -> list[list[int]] | None:
         """The heads of the tokens of every line; None if any line but an empty one has no tree."""
-        if heads is None or any(ids and tree is None for ids, tree in zip(sources, heads, strict=True)):
+        if heads is None or any(len(ids) and tree is None for ids, tree in zip(sources, heads, strict=True)):
             return None
         trees: list[list[int]] = []
         for number, (ids, tree) in enumerate(zip(sources, heads, strict=True), 1):
             try:
-                trees.append(token_heads(self.tokenizers.source, ids, tree or ()))
+                trees.append(token_heads(self.tokenizers.source, list(ids), tree or ()))
             except Malformed as fault:
                 raise SeqloomError(
                     f"Line {number} of {len(sources)} cannot be translated with its tree: {fault}.",
@@ -174,10 +176,16 @@ class ModelTranslator:
             no_repeat=search.no_repeat,
         )
 
-    def _hypothesis(self, source: list[int], found: Found) -> Hypothesis:
+    def _limits(self, search: SearchConfig, sources: list[Row], prefixes: list[list[int]]) -> list[int]:
+        """The maximum length of every answer, which has room for an end behind what it begins with."""
+        begun = [len(prefix) for prefix in prefixes] or [0] * len(sources)
+        longest = [search.max_length(len(ids) + self.tokenizers.source_end) for ids in sources]
+        return [max(limit, prefix + 1) for limit, prefix in zip(longest, begun, strict=True)]
+
+    def _hypothesis(self, source: Row, found: Found) -> Hypothesis:
         alignment: tuple[tuple[float, ...], ...] = ()
         if found.attention is not None:
-            rows = found.attention[:, : len(source) + 1].tolist()
+            rows = found.attention[:, : len(source) + self.tokenizers.source_end].tolist()
             alignment = tuple(tuple(row) for row in rows)
         return Hypothesis(
             text=self.tokenizers.target.decode(found.tokens),
@@ -185,18 +193,21 @@ class ModelTranslator:
             log_prob=sum(found.log_probs),
             tokens=tuple(self.tokenizers.target.pieces(found.tokens)),
             token_log_probs=tuple(found.log_probs),
-            source_tokens=tuple(self.tokenizers.source.pieces(source)),
+            source_tokens=tuple(self.tokenizers.source_pieces(source)),
             alignment=alignment,
             finished=found.finished,
         )
 
 
-def _limits(search: SearchConfig, sources: list[list[int]], prefixes: list[list[int]]) -> list[int]:
-    """The maximum length of every answer, which has room for an end behind what it begins with."""
-    begun = [len(prefix) for prefix in prefixes] or [0] * len(sources)
-    return [
-        max(search.max_length(len(ids) + 1), prefix + 1) for ids, prefix in zip(sources, begun, strict=True)
-    ]
+def read_sources(tokenizers: TokenizerPair, lines: Sequence[str]) -> list[Row]:
+    """The source tokens or frames of every line; a file of features that cannot be read is an error."""
+    sources: list[Row] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            sources.append(tokenizers.reader.encode(line))
+        except UnreadableFrames as fault:
+            raise SeqloomError(f"Line {number} of {len(lines)}: {fault.message}", fault.hint) from fault
+    return sources
 
 
 def batches_by_length(lengths: Sequence[int], search: SearchConfig) -> Iterator[list[int]]:

@@ -128,6 +128,7 @@ def _fits(config: Config, device: str, wanted: Wanted) -> bool:
         and choose_device(device).type == "cpu"
         and not wanted.alignment
         and not wanted.prefixes
+        and config.text.tokenizer != "frames"  # it embeds ids
         and obstacle(config.model) is None
         and is_exact(wanted.options(config.search))
     )

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from seqloom.errors import SeqloomError
 from seqloom.nn.blocks import Activation, BlockShape, EncoderBlock, NormName, NormPlace
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.embedding import Tie
+from seqloom.nn.embedding import FrameEmbedding, Tie
 from seqloom.nn.longattention import (
     LONG_POSITIONS,
     BlockSparseAttention,
@@ -148,7 +148,7 @@ class WithEncoder(StackSettings):
 class Encoder(nn.Module):
     """Reads a sequence; what stands above it, and the embeddings it takes, are those of the model it is in."""
 
-    def __init__(self, settings: WithEncoder, embedding: nn.Embedding) -> None:
+    def __init__(self, settings: WithEncoder, embedding: nn.Embedding | FrameEmbedding) -> None:
         super().__init__()
         shape = settings.shape()
         self.width = settings.width
@@ -167,7 +167,7 @@ class Encoder(nn.Module):
         self.encoder_norm = shape.final_norm()
 
     def embed(self, embedding: nn.Module, positions: nn.Module, ids: Tensor, *at: Tensor) -> Tensor:
-        """√D e(id) and what the positions add, (B, T, D)."""
+        """√D e(id), or of frames √D e(frame), and what the positions add, (B, T, D)."""
         return self.dropout(positions(embedding(ids) * math.sqrt(self.width), *at))
 
     def encode(self, batch: Batch) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
 from seqloom.types import Vocabularies
@@ -12,10 +12,22 @@ from seqloom.types import Vocabularies
 Tie = Literal["auto", "all", "target", "none"]
 
 
+class FrameEmbedding(nn.Linear):
+    """x W + b of frames (B, S, F): stands where the embedding of ids stands, and begins with b = 0."""
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__(features, width)
+        nn.init.zeros_(self.bias)
+
+    def forward(self, frames: Tensor) -> Tensor:
+        """(B, S, D)."""
+        return super().forward(frames.to(self.weight.dtype))
+
+
 def embeddings_and_output(
     vocabularies: Vocabularies, width: int, tie: Tie, hidden: int | None = None
-) -> tuple[nn.Embedding, nn.Embedding, nn.Linear]:
-    """Source embedding, target embedding and output layer.
+) -> tuple[nn.Embedding | FrameEmbedding, nn.Embedding, nn.Linear]:
+    """Source embedding (of ids, or of frames if the source is these), target embedding and output layer.
 
     `all` ties the three (both sides must share one tokenizer), `target` ties target and output, `auto` ties
     as many as the vocabularies allow (Press & Wolf 2017). `hidden` is the width that the output layer sees,
@@ -27,11 +39,14 @@ def embeddings_and_output(
             "model.tie=all needs one tokenizer for both sides, and this run has one per side.",
             "set text.joint=true, or model.tie=target",
         )
-    source = nn.Embedding(vocabularies.source, width)
+    of_source = FrameEmbedding if vocabularies.features else nn.Embedding
+    source: nn.Embedding | FrameEmbedding = of_source(vocabularies.source, width)
     target = nn.Embedding(vocabularies.target, width)
     output = nn.Linear(hidden, vocabularies.target)
     for embedding in (source, target):
-        nn.init.normal_(embedding.weight, std=width**-0.5)
+        # Frames have a variance of 1 a feature, so their vectors begin as long as those of ids.
+        features = vocabularies.source if isinstance(embedding, FrameEmbedding) else 1
+        nn.init.normal_(embedding.weight, std=(features * width) ** -0.5)
     nn.init.zeros_(output.bias)
     if tie != "none" and hidden == width:
         output.weight = target.weight

@@ -10,6 +10,8 @@ from pydantic import Field, field_validator, model_validator
 from seqloom.settings import Settings
 
 Kind = Literal["unigram", "bpe", "char", "word"]
+SourceKind = Literal["unigram", "bpe", "char", "word", "frames"]  # frames: the sources are files of features
+Center = Literal["corpus", "sequence"]
 Normalization = Literal["none", "nfc", "nfkc"]
 
 MASK = "[MASK]"  # stands for what a masked language model has to restore
@@ -21,7 +23,9 @@ RESERVED = re.compile(r"<s>|</s>|<pad>|<unk>|<0x[0-9A-F]{2}>")
 class TextConfig(Settings):
     """How text becomes tokens."""
 
-    tokenizer: Kind = Field("unigram", description="unigram, bpe, char or word")
+    tokenizer: SourceKind = Field(
+        "unigram", description="unigram, bpe, char or word; frames: sources are .wav, .npy or .npz files"
+    )
     target_tokenizer: Kind | None = Field(None, description="the target's, if not the same")
     vocab_size: int = Field(8000, ge=16, description="symbols at the most")
     joint: bool | None = Field(None, description="one model for both sides; None = when both are of one kind")
@@ -31,11 +35,22 @@ class TextConfig(Settings):
     byte_fallback: bool = Field(True, description="spell unseen characters in bytes: nothing is unknown")
     tags: tuple[str, ...] | None = Field(None, description="symbols kept whole, e.g. <2de>; None = found")
     sample: int = Field(200_000, ge=1, description="lines that train a tokenizer at the most")
+    stack: int = Field(1, ge=1, description="frames: so many side by side become one")
+    center: Center = Field(
+        "corpus", description="frames: the mean that is taken off, of the training corpus or of each sequence"
+    )
 
     @property
-    def kinds(self) -> tuple[Kind, Kind]:
-        """The tokenizer of the source and that of the target."""
+    def kinds(self) -> tuple[SourceKind, Kind]:
+        """The tokenizer of the source and that of the target; beside frames, pieces unless one is named."""
+        if self.tokenizer == "frames":
+            return "frames", self.target_tokenizer or "unigram"
         return self.tokenizer, self.target_tokenizer or self.tokenizer
+
+    def of_frames(self) -> TextConfig:
+        """The same for sources that are files of features: what was meant for both sides is the target's."""
+        changed = {"tokenizer": "frames", "target_tokenizer": self.kinds[1]}
+        return TextConfig.checked({**self.model_dump(), **changed}, "text")
 
     @property
     def is_joint(self) -> bool:

@@ -12,40 +12,77 @@ from pathlib import Path
 
 from seqloom.errors import SeqloomError
 from seqloom.text.config import RESERVED, Kind, TextConfig
+from seqloom.text.frames import FrameReader, Frames
 from seqloom.text.marian import MarianTokenizer
 from seqloom.text.tokenizer import Tokenizer, saved_kind
+from seqloom.types import Vocabularies
 
 Pairs = Callable[[], Iterable[tuple[str, str]]]
 
 _TAG = re.compile(r"<[^\s<>]+>")
+_MOST_FRAMES = 5000  # files of features that tell their mean and deviation
 _MOST_TAGS = 256  # the most frequent ones; data where every line begins with a new symbol has no tags
 
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """The tokenizer of the source and that of the target; the same object when they are one."""
+    """The tokenizer of the source and that of the target; the same object when they are one.
 
-    source: Tokenizer
+    `reader` is what reads the sources: their tokenizer or, where they are files of features, a FrameReader.
+    """
+
+    reader: Tokenizer | FrameReader
     target: Tokenizer
+
+    @property
+    def source(self) -> Tokenizer:
+        """The tokenizer of the source, for what works with text only."""
+        if isinstance(self.reader, FrameReader):
+            raise SeqloomError(
+                "The sources of this run are files of features, not text, and this works with text only.",
+                "train, translate, evaluate and score work with both",
+            )
+        return self.reader
+
+    @property
+    def frames(self) -> bool:
+        """Whether sources are frames, not ids."""
+        return isinstance(self.reader, FrameReader)
+
+    @property
+    def source_end(self) -> int:
+        """How many positions the end of a source takes: a text ends with EOS, frames just end."""
+        return 0 if self.frames else 1
+
+    def source_pieces(self, source: list[int] | Frames) -> list[str]:
+        """One readable piece per id of a source, or the time of each frame."""
+        if isinstance(self.reader, FrameReader):
+            return self.reader.pieces(len(source))
+        return self.reader.pieces(int(id) for id in source)
+
+    @property
+    def vocabularies(self) -> Vocabularies:
+        """What a model has to know of both sides."""
+        return Vocabularies(self.reader.size, self.target.size, self.joint, self.frames)
 
     @property
     def joint(self) -> bool:
         """Whether both sides share their ids."""
-        return self.source.vocabulary == self.target.vocabulary
+        return self.reader.vocabulary == self.target.vocabulary
 
     @property
     def fingerprint(self) -> str:
         """A hash of all that the ids of both sides depend on."""
-        return hashlib.sha256(f"{self.source.fingerprint} {self.target.fingerprint}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.reader.fingerprint} {self.target.fingerprint}".encode()).hexdigest()
 
     @property
     def notes(self) -> list[str]:
         """What the person should know about how the vocabularies came out."""
         if self.joint:
-            return self.source.notes
+            return self.target.notes
         return [
             f"{side}: {note}"
-            for side, tokenizer in (("source", self.source), ("target", self.target))
+            for side, tokenizer in (("source", self.reader), ("target", self.target))
             for note in tokenizer.notes
         ]
 
@@ -55,6 +92,12 @@ class TokenizerPair:
         source_kind, target_kind = config.kinds
         lines, found = _sample(pairs(), config.sample // (2 if config.is_joint else 1) or 1)
         tags = tuple(dict.fromkeys((*(found if config.tags is None else config.tags), *symbols)))
+        if source_kind == "frames":
+            shown = random.Random(0).sample(lines, min(len(lines), _MOST_FRAMES))
+            return cls(
+                FrameReader.train((line for line, _ in shown), center=config.center, stack=config.stack),
+                _train(config, target_kind, (target for _, target in lines), config.tags or ()),
+            )
         if config.is_joint:
             tokenizer = _train(config, source_kind, (line for pair in lines for line in pair), tags)
             return cls(tokenizer, tokenizer)
@@ -65,10 +108,10 @@ class TokenizerPair:
 
     def save(self, folder: Path) -> None:
         """Writes joint.* or source.* and target.*."""
-        if self.source is self.target:
-            self.source.save(folder, "joint")
+        if self.reader is self.target:
+            self.target.save(folder, "joint")
         else:
-            self.source.save(folder, "source")
+            self.reader.save(folder, "source")
             self.target.save(folder, "target")
 
     @classmethod
@@ -82,7 +125,14 @@ class TokenizerPair:
         if (folder / "joint.json").exists():
             tokenizer = _load(folder, "joint")
             return cls(tokenizer, tokenizer)
-        return cls(_load(folder, "source"), _load(folder, "target"))
+        return cls(_load_source(folder), _load(folder, "target"))
+
+
+def _load_source(folder: Path) -> Tokenizer | FrameReader:
+    """What reads sources, of the kind that was saved."""
+    if saved_kind(folder, "source") == "frames":
+        return FrameReader.load(folder, "source")
+    return _load(folder, "source")
 
 
 def _load(folder: Path, side: str) -> Tokenizer:

@@ -108,8 +108,17 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; PAD, BOS and EOS have none."""
-        text = b"".join([self._bytes[id] for id in ids]).decode("utf-8", errors="replace")
+        return self.spell(self._bytes[id] for id in ids)
+
+    def spell(self, pieces: Iterable[bytes]) -> str:
+        """The text of pieces in UTF-8, as `bytes_of` and `surfaces` give them."""
+        text = b"".join(pieces).decode("utf-8", errors="replace")
         return text.removeprefix(self._prefix).translate(_SWAP)
+
+    def surfaces(self, text: str) -> list[str]:
+        """What stands in the text for each id of `encode`, also for those that are unknown."""
+        pieces: list[str] = self._processor.encode(self._prepare(text), out_type=str)
+        return pieces
 
     def bytes_of(self, ids: Iterable[int]) -> list[bytes]:
         """The UTF-8 of each id; together they are the text, with '▁' before every word."""

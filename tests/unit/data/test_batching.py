@@ -29,7 +29,7 @@ class Lengths(TokenStore):
     """A store that knows only lengths: choosing and skipping batches must not need more."""
 
     def __init__(self, source: list[int], target: list[int]) -> None:
-        self._count = len(source)
+        self._count, self.features = len(source), 0
         self._both = np.array(source, np.int64), np.array(target, np.int64)
 
     def lengths(self, start: int, stop: int) -> Any:

@@ -18,7 +18,7 @@ from seqloom.data import lines as line_module
 from seqloom.data import readers
 from seqloom.data.config import DataConfig
 from seqloom.data.lines import lines
-from seqloom.data.readers import read_corpus, read_parallel, read_source, references
+from seqloom.data.readers import has_features, read_corpus, read_parallel, read_source, references
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
@@ -564,3 +564,37 @@ def test_conllu_to_translate_keeps_a_place_for_every_sentence(write: Write) -> N
 def test_conllu_is_no_table_of_pairs(write: Write) -> None:
     with pytest.raises(SeqloomError, match="is no table of pairs"):
         read(write("a.conllu", CONLLU))
+
+
+def test_features_beside_a_table_get_the_path_from_here(tmp_path: Path) -> None:
+    (tmp_path / "clips").mkdir()
+    (tmp_path / "clips" / "a.wav").touch()
+    here, gone = str(tmp_path / "clips" / "a.wav"), "clips/gone.wav"
+    table, sources, targets = (tmp_path / name for name in ("pairs.tsv", "a.txt", "b.txt"))
+    table.write_text("clips/a.wav\tone\nclips/gone.wav\ttwo\n")
+    sources.write_text("clips/a.wav\nclips/gone.wav\n")
+    targets.write_text("one\ntwo\n")
+    report = DataReport()
+    pairs = readers.read(str(table), source_column="1", target_column="2", report=report)
+    assert [example.source for example in pairs] == [here, gone]
+    assert [example.source for example in read_parallel(str(sources), str(targets), report)] == [here, gone]
+    for path in (table, sources):
+        read_again = read_source(str(path), source_column="1", report=report)
+        assert [example.source for example in read_again] == [here, gone]
+
+
+def test_a_corpus_of_features_is_told_from_text(tmp_path: Path) -> None:
+    table = tmp_path / "pairs.tsv"
+
+    def found(text: str, **options: Any) -> bool:
+        table.write_text(text)
+        return has_features(DataConfig(train=(str(table),), **options))
+
+    assert found("a.wav\tone\nb.npz#3\ttwo\n")
+    assert not found("a.wav\tone\na text\ttwo\n")
+    assert not found("")
+    assert not found("a.wav\tone\n", target_column="none")
+    assert found("one\ta.wav\n", source_column="2", target_column="1")
+    assert not has_features(DataConfig(train=(str(tmp_path / "gone.tsv"),)))
+    assert not has_features(DataConfig(train=("-",)))
+    assert not has_features(DataConfig())

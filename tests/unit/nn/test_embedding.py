@@ -49,3 +49,14 @@ def test_logits_begin_at_unit_size() -> None:
     _, target, output = embeddings_and_output(Vocabularies(500, 500, True), 256, "auto")
     assert target.weight.std().item() == pytest.approx(256**-0.5, rel=0.02)
     assert not output.bias.any()
+
+
+def test_frames_have_a_linear_layer_whose_vectors_begin_as_long_as_those_of_ids() -> None:
+    torch.manual_seed(1)
+    source, target, output = embeddings_and_output(Vocabularies(39, 500, False, features=True), 256, "auto")
+    vectors = source(torch.randn(4, 50, 39, dtype=torch.float64))
+    assert vectors.shape == (4, 50, 256) and vectors.dtype == torch.float32
+    assert vectors.norm(dim=-1).mean().item() == pytest.approx(
+        target.weight.norm(dim=-1).mean().item(), rel=0.2
+    )
+    assert output.weight is target.weight

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
 
 
@@ -17,6 +18,19 @@ def test_both_sides_share_one_model_when_they_are_of_one_kind() -> None:
 def test_the_target_follows_the_source_unless_told() -> None:
     assert TextConfig(tokenizer="bpe").kinds == ("bpe", "bpe")
     assert TextConfig(tokenizer="char", target_tokenizer="word").kinds == ("char", "word")
+
+
+def test_beside_frames_the_target_is_pieces_unless_told() -> None:
+    assert TextConfig(tokenizer="frames").kinds == ("frames", "unigram")
+    assert TextConfig(tokenizer="frames", target_tokenizer="char").kinds == ("frames", "char")
+    assert not TextConfig(tokenizer="frames").is_joint
+
+
+def test_where_sources_are_files_the_tokenizer_is_the_targets() -> None:
+    assert TextConfig(tokenizer="char").of_frames().kinds == ("frames", "char")
+    assert TextConfig(tokenizer="char", target_tokenizer="word").of_frames().kinds == ("frames", "word")
+    with pytest.raises(SeqloomError, match="got frames for the source and char for the target"):
+        TextConfig(tokenizer="char", joint=True).of_frames()
 
 
 def test_a_joint_model_of_two_kinds_is_refused() -> None:

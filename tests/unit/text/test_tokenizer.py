@@ -265,3 +265,15 @@ def test_the_settings_are_readable(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "joint.json").read_text(encoding="utf-8"))
     assert record["kind"] == "char"
     assert record["normalizer"]["normalize"] == "nfc"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("byte_fallback", [True, False])
+def test_surfaces_keep_what_has_no_id(kind: Kind, byte_fallback: bool) -> None:
+    tok = tokenizer(kind, byte_fallback=byte_fallback)
+    text = "A man paints Ωmega \u2581 7λ ."
+    ids, surfaces = tok.encode(text), tok.surfaces(text)
+    assert len(surfaces) == len(ids)
+    assert (UNK in ids) == (not byte_fallback)
+    pieces = zip(tok.bytes_of(ids), ids, surfaces, strict=True)
+    assert tok.spell(surface.encode() if id == UNK else own for own, id, surface in pieces) == text

@@ -1,0 +1,51 @@
+"""Which lines name files of features, and where those are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from seqloom.text.features import feature_file, is_features, located
+
+
+@pytest.mark.parametrize(
+    "line, file",
+    [
+        ("a.wav", "a.wav"),
+        (" clips/b.NPY ", "clips/b.NPY"),
+        ("c.npz", "c.npz"),
+        ("c.npz#17", "c.npz"),
+        ("c.npz#a#b", "c.npz"),
+        ("take#2.npz#a", "take#2.npz"),
+        ("take#2.wav", "take#2.wav"),
+    ],
+)
+def test_the_file_that_a_line_names(line: str, file: str) -> None:
+    assert feature_file(line) == file
+
+
+@pytest.mark.parametrize("line", ["a.wav", "b.NPY", "c.npz", "c.npz#17", "take#2.wav"])
+def test_names_of_feature_files(line: str) -> None:
+    assert is_features(line)
+
+
+@pytest.mark.parametrize("line", ["", "a wave", "a.wav is a file", "a.mp3", "a.wav#3", "3#4"])
+def test_other_lines(line: str) -> None:
+    assert not is_features(line)
+
+
+def test_a_path_is_found_beside_its_table(tmp_path: Path) -> None:
+    (tmp_path / "clips").mkdir()
+    (tmp_path / "clips" / "a.wav").touch()
+    (tmp_path / "all.npz").touch()
+    table = str(tmp_path / "pairs.tsv")
+    assert located("clips/a.wav", table) == str(tmp_path / "clips" / "a.wav")
+    assert located("all.npz#k", table) == str(tmp_path / "all.npz#k")
+    assert located(str(tmp_path / "all.npz"), table) == str(tmp_path / "all.npz")
+
+
+def test_any_other_line_stays_as_it_is(tmp_path: Path) -> None:
+    table = str(tmp_path / "pairs.tsv")
+    for line in ("clips/gone.wav", "press play on song.wav", "a text", ""):
+        assert located(line, table) == line

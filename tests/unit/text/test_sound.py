@@ -1,0 +1,110 @@
+"""Samples of any width and the cepstra of a sound."""
+
+from __future__ import annotations
+
+import sys
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from seqloom.errors import SeqloomError
+from seqloom.text.sound import UnreadableFrames, deltas, mfcc, read_wav
+
+RATE = 8000
+
+
+def tone(seconds: float = 0.3, pitch: float = 440.0) -> NDArray[np.float64]:
+    """Samples between -1 and 1."""
+    return 0.5 * np.sin(2 * np.pi * pitch * np.arange(int(seconds * RATE)) / RATE)
+
+
+def write(
+    path: Path, samples: NDArray[np.float64], *, width: int = 2, channels: int = 1, rate: int = RATE
+) -> Path:
+    """A PCM file of samples (N,), or (N, channels), between -1 and 1."""
+    whole = np.rint(samples.reshape(-1) * 2 ** (8 * width - 1)).astype("<i8")
+    if width == 1:
+        data = (whole + 128).astype(np.uint8).tobytes()
+    else:
+        data = whole.view(np.uint8).reshape(-1, 8)[:, :width].tobytes()
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(channels)
+        file.setsampwidth(width)
+        file.setframerate(rate)
+        file.writeframes(data)
+    return path
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_every_width_of_samples_gives_the_same_sound(tmp_path: Path, width: int) -> None:
+    samples, rate = read_wav(write(tmp_path / "a.wav", tone(), width=width))
+    assert rate == RATE
+    assert samples.dtype == np.float32
+    np.testing.assert_allclose(samples, tone() * 2**15, atol=129 if width == 1 else 0.51)
+
+
+def test_channels_are_mixed_into_one(tmp_path: Path) -> None:
+    left, right = tone(pitch=300), tone(pitch=500)
+    samples, _ = read_wav(write(tmp_path / "a.wav", np.stack([left, right], axis=1), channels=2))
+    np.testing.assert_allclose(samples, (left + right) / 2 * 2**15, atol=1)
+
+
+def test_every_10_ms_have_39_numbers(tmp_path: Path) -> None:
+    frames = mfcc(write(tmp_path / "a.wav", tone(0.3)))
+    assert frames.shape == (30, 39)
+    assert frames.dtype == np.float32 and np.isfinite(frames).all()
+    assert np.array_equal(frames, mfcc(tmp_path / "a.wav"))
+
+
+def test_a_frame_stands_where_its_sound_is(tmp_path: Path) -> None:
+    frames = mfcc(write(tmp_path / "a.wav", np.concatenate([0.001 * tone(0.3), tone(0.3)])))
+    loudness = frames[:, 0]
+    assert loudness[33:].min() > loudness[:27].max()
+    assert 28 <= frames[:, 13].argmax() <= 32  # its slope is steepest where the loud part begins
+
+
+def test_a_sound_of_a_few_samples_has_no_frame(tmp_path: Path) -> None:
+    assert mfcc(write(tmp_path / "a.wav", tone(0.001))).shape == (0, 39)
+
+
+def test_a_slope_is_that_of_the_line_through_five_frames() -> None:
+    frames = np.random.default_rng(1).normal(size=(12, 3)).astype(np.float32)
+    found = deltas(frames)
+    assert found.shape == (12, 3)
+    for t in range(2, 10):
+        np.testing.assert_allclose(found[t], np.polyfit(range(-2, 3), frames[t - 2 : t + 3], 1)[0], atol=1e-5)
+    edge = np.concatenate([frames[:1], frames[:1], frames[:3]])  # the first frame stands for what is before it
+    np.testing.assert_allclose(found[0], np.polyfit(range(-2, 3), edge, 1)[0], atol=1e-5)
+
+
+def test_what_is_no_sound_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFrames, match=r"gone\.wav cannot be read as features: there is no such file"):
+        mfcc(tmp_path / "gone.wav")
+    with pytest.raises(UnreadableFrames, match="Is a directory"):
+        mfcc(tmp_path)
+    (tmp_path / "text.wav").write_text("no sound at all, but long enough to be read")
+    with pytest.raises(UnreadableFrames, match=r"it is no PCM \.wav file"):
+        mfcc(tmp_path / "text.wav")
+    (tmp_path / "empty.wav").touch()
+    with pytest.raises(UnreadableFrames, match="it ends too soon"):
+        mfcc(tmp_path / "empty.wav")
+
+
+def test_a_rate_too_low_for_sound_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFrames, match="it has 50 samples of 16 bits per second"):
+        mfcc(write(tmp_path / "a.wav", tone(), rate=50))
+
+
+def test_a_recording_that_was_cut_off_amid_a_sample_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.wav", np.stack([tone(), tone()], axis=1), channels=2)
+    path.write_bytes(path.read_bytes()[:-3])
+    assert len(read_wav(path)[0]) == len(tone()) - 1
+
+
+def test_the_library_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kaldi_native_fbank", None)
+    with pytest.raises(SeqloomError, match="needs the package kaldi-native-fbank"):
+        mfcc(write(tmp_path / "a.wav", tone()))
