@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqloom.cli.inspect_alignment import alignment
+from seqloom.cli.inspect_hmm import hmm
 from seqloom.cli.inspect_search import search
+from seqloom.cli.inspect_stacks import stacks
 from seqloom.errors import SeqloomError
 
 SHOWN = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)  # distances in the table
@@ -23,6 +26,9 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
 
 app = typer.Typer(no_args_is_help=True, help="Look inside a model: its gradients, its search.")
 app.command()(search)
+app.command()(alignment)
+app.command()(stacks)
+app.command()(hmm)
 
 
 @app.command()

@@ -1,0 +1,73 @@
+"""`seqloom inspect hmm`: the hidden states of one text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seqloom.errors import SeqloomError
+
+if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
+    from seqloom.statistical.hmm.trellis import Trellis
+
+
+def hmm(
+    run: Annotated[Path, typer.Argument(help="A run directory of an hmm or hmm-lm model.")],
+    text: Annotated[str, typer.Argument(help="The text whose states are wanted.")],
+    out: Annotated[Path | None, typer.Option(help="Draw the trellis: .png, .svg or .pdf.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print states, path and posteriors as JSON.")] = False,
+) -> None:
+    """Show the hidden states of a text: how probable each is at every word, and the best path."""
+    from seqloom.files import check_can_write
+    from seqloom.inspect.picture import check_suffix, new_figure
+
+    if out:
+        check_suffix(out)
+        check_can_write(out)
+        new_figure(1, 1)  # tells if matplotlib is missing
+    trellis = _trellis(run, text)
+    if out:
+        from seqloom.inspect.trellis import trellis_picture
+
+        trellis_picture(trellis, out)
+    if json_:
+        print(json.dumps(trellis.as_dict(), ensure_ascii=False))
+    else:
+        _print(trellis)
+
+
+def _trellis(folder: Path, text: str) -> Trellis:
+    from seqloom.registry import architecture
+    from seqloom.run import Run, load_counting
+
+    run = Run.open(folder)
+    name = run.config().model.name
+    if not hasattr(architecture(name).build, "trellis"):
+        raise SeqloomError(
+            f"The model of {folder} ({name}) has no hidden states to show.", "give a run of hmm or hmm-lm"
+        )
+    model, tokenizers = load_counting(run)
+    trellis: Trellis = model.trellis(text, tokenizers)  # type: ignore[attr-defined]
+    return trellis
+
+
+def _print(trellis: Trellis) -> None:
+    """A line for each token: its state on the best path, how sure that is, and what else it could be."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for head in ("token", "state", "P", "other states"):
+        table.add_column(head, justify="right" if head == "P" else "left")
+    for token, state, chances in zip(trellis.tokens, trellis.path, trellis.posteriors.tolist(), strict=True):
+        order = sorted(range(len(chances)), key=lambda one: -chances[one])
+        others = [one for one in order if one != state and chances[one] >= 0.01][:3]
+        told = ", ".join(f"{trellis.states[one]} {chances[one]:.2f}" for one in others)
+        table.add_row(token, trellis.states[state], f"{chances[state]:.2f}", told)
+    console = Console()
+    console.print(table, markup=False)
+    console.print(f"log P(path | text) = {trellis.log_prob:.4f}", highlight=False)

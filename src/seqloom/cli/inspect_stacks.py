@@ -1,0 +1,83 @@
+"""`seqloom inspect stacks`: how the stack decoder of a phrase-based model found a translation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seqloom.errors import SeqloomError
+
+if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
+    from seqloom.inspect.stacks import StackSearch
+    from seqloom.statistical.phrase.translator import PhraseTranslator
+
+
+def stacks(
+    run: Annotated[Path, typer.Argument(help="A run directory of a phrase-based model.")],
+    text: Annotated[str, typer.Argument(help="What to translate.")],
+    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses that a stack keeps.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .pdf.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print it as JSON, with all future costs.")] = False,
+    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-1; the best one if not given.")] = None,
+) -> None:
+    """Show the phrases of a translation and the stacks of its search: made, recombined, pruned, kept."""
+    from seqloom.files import check_can_write
+    from seqloom.inspect.picture import check_suffix, new_figure
+
+    if out:
+        check_suffix(out)
+        check_can_write(out)
+        new_figure(1, 1)  # tells before the search if matplotlib is missing
+    if not text.strip():
+        raise SeqloomError("There is nothing to search for: the text is empty.", "give a text to translate")
+    translator = _load(run, checkpoint)
+    from seqloom.inspect.stacks import stack_search, stacks_picture
+
+    search = stack_search(translator, text, beam=beam)
+    if out:
+        stacks_picture(search, out)
+    if json_:
+        print(json.dumps(search.as_dict(), ensure_ascii=False))
+    else:
+        _print(search)
+
+
+def _load(run: Path, checkpoint: str | None) -> PhraseTranslator:
+    from seqloom.run import load
+    from seqloom.statistical.phrase.translator import PhraseTranslator
+
+    translator = load(run, checkpoint=checkpoint, device="cpu")
+    if not isinstance(translator, PhraseTranslator):
+        raise SeqloomError(
+            f"The model of {run} has no stacks: it answers token by token.",
+            f'seqloom inspect search {run} "text" shows its search',
+        )
+    return translator
+
+
+def _print(search: StackSearch) -> None:
+    """The answer, its phrases, and the stacks."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(search.answer, markup=False, highlight=False)
+    phrases, stacks = Table(box=box.SIMPLE_HEAD), Table(box=box.SIMPLE_HEAD)
+    for head in ("words", "source", "target", "said", "to come", "rank"):
+        phrases.add_column(head, justify="left" if head in ("source", "target") else "right")
+    for step in search.steps:
+        place = f"{step.start + 1}" if step.stop - step.start == 1 else f"{step.start + 1}-{step.stop}"
+        source, target = " ".join(search.source[step.start : step.stop]), " ".join(step.target)
+        phrases.add_row(place, source, target, f"{step.score:.2f}", f"{step.future:.2f}", str(step.rank))
+    for head in ("stack", "possible", "made", "recombined", "pruned", "kept", "coverages"):
+        stacks.add_column(head, justify="right")
+    for one in search.stacks:
+        numbers = (one.words, one.offered, one.made, one.recombined, one.pruned, one.kept, one.coverages)
+        stacks.add_row(*(f"{number:,}" for number in numbers))
+    console.print(phrases, markup=False)
+    console.print(stacks, markup=False)
+    console.print(f"score {search.score:.4f}", highlight=False)

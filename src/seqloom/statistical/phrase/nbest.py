@@ -1,0 +1,103 @@
+"""The best derivations of a search graph, and their features counted anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+
+from seqloom.statistical.phrase import features as F
+from seqloom.statistical.phrase.extract import MONOTONE, OTHER
+from seqloom.statistical.phrase.features import LanguageModel, Vector
+from seqloom.statistical.phrase.graph import Arc, SearchGraph
+from seqloom.statistical.phrase.options import PASSED, Option, log_prob_of
+from seqloom.statistical.phrase.stacks import orientation
+from seqloom.statistical.phrase.table import PhraseTable
+from seqloom.types import EOS
+
+_TRIES = 20  # derivations looked at for each answer that is wanted: many give the same words
+
+
+class Piece(NamedTuple):
+    """An option and the span of the source that it translates."""
+
+    option: Option
+    start: int
+    stop: int
+
+
+class Derivation(NamedTuple):
+    """The pieces of a translation in the order of the target."""
+
+    score: float
+    pieces: tuple[Piece, ...]
+
+    @property
+    def words(self) -> tuple[tuple[int, str], ...]:
+        """The target words: id, and the surface if it was passed through."""
+        return tuple((word, piece.option.surface) for piece in self.pieces for word in piece.option.words)
+
+
+def derivations(graph: SearchGraph) -> Iterator[Derivation]:
+    """All derivations in the graph, best first.
+
+    A* from the goal backwards: the score of an arc is that of the best way up to it, so the sum with what comes
+    behind it is exact, and the first way that reaches the start is the best of those that are left.
+    """
+    serial = count()  # equal scores come in the order in which they were found
+    heap: list[tuple[float, int, float, Arc, tuple[Piece, ...]]] = []
+    for arc in graph.goal.arcs:
+        heappush(heap, (-arc.score, next(serial), 0.0, arc, ()))
+    while heap:
+        negative, _, behind, arc, pieces = heappop(heap)
+        if arc.previous is None or arc.option is None:
+            yield Derivation(-negative, pieces)
+            continue
+        longer = (Piece(arc.option, arc.start, arc.stop), *pieces)
+        behind += arc.score - arc.previous.score  # what this arc adds to the best way before it
+        for before in arc.previous.arcs:
+            heappush(heap, (-(before.score + behind), next(serial), behind, before, longer))
+
+
+def best(graph: SearchGraph, nbest: int) -> list[Derivation]:
+    """The best derivation of each of the `nbest` best translations that differ in their words."""
+    found: dict[tuple[tuple[int, str], ...], Derivation] = {}
+    for tried, derivation in enumerate(derivations(graph), 1):
+        found.setdefault(derivation.words, derivation)
+        if len(found) == nbest or tried >= _TRIES * nbest:
+            break
+    return list(found.values())
+
+
+def features_of(derivation: Derivation, length: int, table: PhraseTable, language: LanguageModel) -> Vector:
+    """The features of a derivation of a source of so many words, counted piece by piece."""
+    values = np.zeros(len(F.FEATURES))
+    words = [word for piece in derivation.pieces for word in piece.option.words]
+    values[F.LANGUAGE] = log_prob_of(language, language.start, [*words, EOS])[0]
+    values[F.WORDS], values[F.PHRASES] = len(words), len(derivation.pieces)
+    last_start, last_stop = -1, 0
+    for number, (option, start, stop) in enumerate(derivation.pieces):
+        values[F.DISTANCE] -= abs(start - last_stop)
+        turn = orientation(last_start, last_stop, start, stop)
+        if number:
+            values[F.AFTER + turn] += _reordering(table, derivation.pieces[number - 1].option)[3 + turn]
+        values[F.BEFORE + turn] += _reordering(table, option)[turn]
+        if option.row == PASSED:
+            values[F.UNKNOWN] += 1
+        else:
+            values[F.TRANSLATION] += table.scores[option.row]
+        last_start, last_stop = start, stop
+    if derivation.pieces:
+        end = MONOTONE if last_stop == length else OTHER
+        values[F.AFTER + end] += _reordering(table, derivation.pieces[-1].option)[3 + end]
+    return values
+
+
+def _reordering(table: PhraseTable, option: Option) -> Sequence[float]:
+    return _INDIFFERENT if option.row == PASSED else table.reordering[option.row].tolist()
+
+
+_INDIFFERENT = (0.0,) * 6

@@ -1,0 +1,67 @@
+"""What a counting model learns from, made of a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from seqloom.data.store import TokenStore
+from seqloom.statistical.counting import Lesson
+from seqloom.text.config import TextConfig
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import Example
+
+Pair = tuple[str, str | None]
+
+
+@pytest.fixture
+def lesson_of(tmp_path: Path) -> Callable[..., Lesson]:
+    """Makes the lesson of these pairs (or texts, whose target is None) and says into a list."""
+
+    def make(
+        train: Sequence[Pair], valid: Sequence[Pair] = (), said: list[str] | None = None, **text: object
+    ) -> Lesson:
+        config = TextConfig.checked({"tokenizer": "word", "vocab_size": 1000, **text}, "text")
+        lines = [(source, target) if target is not None else ("", source) for source, target in train]
+        tokenizers = TokenizerPair.train(config, lambda: lines)
+
+        def store(name: str, pairs: Sequence[Pair]) -> TokenStore:
+            examples = [Example(*pair, line) for line, pair in enumerate(pairs, 1)]
+            return TokenStore.write(
+                tmp_path / name, examples, tokenizers, max_length=100, long="error", threads=1
+            )
+
+        return Lesson(
+            tokenizers=tokenizers,
+            train=store("train", train),
+            valid=store("valid", valid),
+            valid_examples=lambda: iter(()),
+            say=(said if said is not None else []).append,
+        )
+
+    return make
+
+
+class FrameStore:
+    """Feature frames and class tokens, as a TokenStore gives them."""
+
+    def __init__(self, rows: Sequence[tuple[NDArray[np.float32], Sequence[int]]]) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def source(self, i: int) -> NDArray[np.float32]:
+        return self.rows[i][0]
+
+    def target(self, i: int) -> NDArray[np.int64]:
+        return np.array(self.rows[i][1], np.int64)
+
+
+@pytest.fixture
+def frame_store() -> type[FrameStore]:
+    return FrameStore

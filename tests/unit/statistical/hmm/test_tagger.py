@@ -1,0 +1,148 @@
+"""The tagger: exact probabilities of tags given the text, so that a wide beam is Viterbi; what it refuses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+
+from seqloom.data.batching import collate_ids
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.translator import ModelTranslator
+from seqloom.errors import SeqloomError
+from seqloom.statistical.counting import Lesson
+from seqloom.statistical.hmm.tagger import Tagger, TaggerSettings
+from seqloom.types import BOS, EOS, Batch, Vocabularies
+
+PAIRS = [
+    ("the old man can fish", "D A N X V"),
+    ("the can is old", "D N X A"),
+    ("fish can swim", "N X V"),
+    ("the man is walking", "D N X V"),
+    ("Anna can walk", "P X V"),
+]
+TEXT = "the Fish can zwing"  # with words that nobody has seen
+
+Make = Callable[..., Lesson]
+
+
+def fitted(lesson: Lesson, **options: Any) -> Tagger:
+    tagger = Tagger(TaggerSettings(**options), lesson.tokenizers.vocabularies)
+    tagger.fit(lesson)
+    return tagger
+
+
+def batch_of(lesson: Lesson, *texts: str) -> Batch:
+    return collate_ids([lesson.tokenizers.source.encode(text) for text in texts], None, range(len(texts)))
+
+
+def path_log_prob(tagger: Tagger, batch: Batch, tags: tuple[int, ...]) -> float:
+    """log P(tags and the end | the first text), step by step."""
+    memory, state = tagger.start(batch)
+    last, total = torch.full((len(batch.source),), BOS), 0.0
+    for tag in (*tags, EOS):
+        log_probs, state, _ = tagger.step(memory, state, last)
+        total += float(log_probs[0, tag])
+        last = torch.full_like(last, tag)
+    return total
+
+
+def joint(tagger: Tagger, text: str, lesson: Lesson, path: tuple[int, ...]) -> float:
+    """P(path, text) up to what depends on the text alone, from the state."""
+    state = tagger.state()
+    words = lesson.tokenizers.source.encode(text)
+    assert len(words) == len(path)  # no word of it is spelled
+    emission = state["word_probabilities"].double() / state["tag_probabilities"]
+    value = float(state["start"][path[0]] * emission[words[0], path[0]])
+    for before, after, word in zip(path, path[1:], words[1:], strict=False):
+        value *= float(state["transition"][before, after] * emission[word, after])
+    return value * float(state["end"][path[-1]])
+
+
+def test_steps_give_the_exact_posterior_of_every_path(lesson_of: Make) -> None:
+    lesson = lesson_of(PAIRS)
+    tagger, text = fitted(lesson), "the old fish can"
+    tags = tagger.state()["tags"].tolist()
+    paths = {path: joint(tagger, text, lesson, path) for path in product(range(len(tags)), repeat=4)}
+    total, batch = sum(paths.values()), batch_of(lesson, text, "fish")
+    some = sorted(paths, key=lambda path: -paths[path])[:10] + list(paths)[::97]
+    for path in some:
+        found = path_log_prob(tagger, batch, tuple(tags[state] for state in path))
+        assert found == pytest.approx(math.log(paths[path] / total), abs=1e-4)
+
+
+def test_a_wide_beam_is_viterbi_and_its_score_the_posterior(lesson_of: Make) -> None:
+    lesson = lesson_of(PAIRS)
+    tagger = fitted(lesson)
+    translator = ModelTranslator(tagger, lesson.tokenizers, SearchConfig())
+    texts = [TEXT, "Anna is old", "swim", "the the old can fish is walking"]
+    for text, (best, *_) in zip(texts, translator.translate(texts, beam=40), strict=True):
+        shown = tagger.trellis(text, lesson.tokenizers)
+        assert best.text.split() == [shown.states[state] for state in shown.path]
+        assert best.log_prob == pytest.approx(shown.log_prob, abs=1e-4)
+        tokens = tuple(tagger.state()["tags"][list(shown.path)].tolist())
+        assert path_log_prob(tagger, batch_of(lesson, text), tokens) == pytest.approx(shown.log_prob, abs=1e-4)
+
+
+def test_every_step_is_a_distribution_and_the_end_comes_when_the_words_end(lesson_of: Make) -> None:
+    lesson = lesson_of(PAIRS)
+    tagger = fitted(lesson)
+    batch = batch_of(lesson, TEXT, "fish")
+    memory, state = tagger.start(batch)
+    last = torch.full((4,), BOS)  # two hypotheses each
+    state = state.repeat_interleave(2)
+    for t in range(5):
+        log_probs, state, attention = tagger.step(memory, state, last)
+        torch.testing.assert_close(log_probs.exp().sum(1), torch.ones(4))
+        assert (log_probs[:, EOS] == 0).tolist() == [t == 4] * 2 + [t >= 1] * 2
+        assert attention is not None and attention.sum(1).tolist() == [1.0] * 4
+        last = log_probs.argmax(1)
+    assert attention[0].argmax() == batch.source_lengths[0] - 1
+
+
+def test_endings_tell_about_unseen_words(lesson_of: Make) -> None:
+    pairs = [(f"{stem}ing", "V") for stem in ("walk", "talk", "look")] + [
+        (f"{stem}ness", "N") for stem in ("sad", "fit")
+    ]
+    lesson = lesson_of(pairs)
+    tagger = fitted(lesson)
+    names = {text: tagger.trellis(text, lesson.tokenizers) for text in ("singing", "madness")}
+    assert [one.states[one.path[0]] for one in names.values()] == ["V", "N"]
+
+
+def test_validation_and_restoring(lesson_of: Make) -> None:
+    lesson = lesson_of(PAIRS, [("the man can walk", "D N X V"), ("the dog can swim", "D N X N")])
+    tagger = Tagger(TaggerSettings(), lesson.tokenizers.vocabularies)
+    figures = tagger.fit(lesson)
+    assert figures["accuracy"] == pytest.approx(7 / 8)
+    assert figures["accuracy_unseen"] == 1.0  # dog
+    again = Tagger(TaggerSettings(), lesson.tokenizers.vocabularies)
+    again.restore(tagger.state())
+    one, two = (model.trellis(TEXT, lesson.tokenizers) for model in (tagger, again))
+    assert one.path == two.path and torch.equal(one.posteriors, two.posteriors)
+
+
+def test_a_pair_with_too_few_tags_is_named(lesson_of: Make) -> None:
+    with pytest.raises(SeqloomError, match=r"Pair 2 of the training data \('a b c'\) has 3 words and 2 tags"):
+        fitted(lesson_of([("a b", "X Y"), ("a b c", "X Y")]))
+
+
+def test_frames_are_refused() -> None:
+    with pytest.raises(SeqloomError, match="the source is feature frames"):
+        Tagger(TaggerSettings(), Vocabularies(13, 9, False, features=True))
+
+
+def test_too_many_tags_are_refused(lesson_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqloom.statistical.hmm.tagger._MOST_PROBABILITIES", 100)
+    with pytest.raises(SeqloomError, match="The targets have 6 different tokens: too many"):
+        fitted(lesson_of(PAIRS))
+
+
+def test_a_text_without_words_has_no_trellis(lesson_of: Make) -> None:
+    lesson = lesson_of(PAIRS)
+    with pytest.raises(SeqloomError, match="the text has no words"):
+        fitted(lesson).trellis("", lesson.tokenizers)

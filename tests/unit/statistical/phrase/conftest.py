@@ -1,0 +1,80 @@
+"""A phrase model fitted on two hundred pairs of a made-up language: adjectives stand behind nouns there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from seqloom.data.store import TokenStore
+from seqloom.statistical.counting import Lesson
+from seqloom.statistical.phrase.model import PhraseModel, PhraseSettings
+from seqloom.text.config import TextConfig
+from seqloom.text.pair import TokenizerPair
+from seqloom.types import Example
+
+NOUNS = {"cat": "chat", "dog": "chien", "house": "maison", "tree": "arbre", "car": "auto"}
+ADJECTIVES = {"red": "rouge", "big": "grand", "old": "vieux", "green": "vert"}
+VERBS = {"sees": "voit", "likes": "aime", "hides": "cache"}
+
+Fit = Callable[..., tuple[PhraseModel, Lesson, dict[str, float]]]
+
+
+def _phrase(random: Random) -> tuple[str, str]:
+    noun = random.choice(list(NOUNS))
+    if random.random() < 0.3:
+        return f"the {noun}", f"le {NOUNS[noun]}"
+    adjective = random.choice(list(ADJECTIVES))
+    return f"the {adjective} {noun}", f"le {NOUNS[noun]} {ADJECTIVES[adjective]}"
+
+
+def _pairs(seed: int, count: int) -> list[tuple[str, str]]:
+    random = Random(seed)
+    pairs = []
+    for _ in range(count):
+        (left, right), (object, its) = _phrase(random), _phrase(random)
+        verb = random.choice(list(VERBS))
+        pairs.append((f"{left} {verb} {object} .", f"{right} {VERBS[verb]} {its} ."))
+    return pairs
+
+
+@pytest.fixture(scope="session")
+def pairs() -> Callable[[int, int], list[tuple[str, str]]]:
+    """So many pairs of the made-up language, drawn by a seed."""
+    return _pairs
+
+
+@pytest.fixture(scope="session")
+def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
+    """Fits a model with some settings; gives it, its lesson and the figures."""
+
+    def fitted(valid: int = 6, **settings: Any) -> tuple[PhraseModel, Lesson, dict[str, float]]:
+        folder = tmp_path_factory.mktemp("phrase")
+        train, checked = _pairs(1, 200), _pairs(2, valid)
+        text = TextConfig(tokenizer="word", vocab_size=1_000_000, byte_fallback=False, joint=False)
+        tokenizers = TokenizerPair.train(text, lambda: train)
+        lesson = Lesson(
+            tokenizers=tokenizers,
+            train=_store(folder / "train", train, tokenizers),
+            valid=_store(folder / "valid", checked, tokenizers),
+            valid_examples=lambda: (Example(source, target) for source, target in checked),
+        )
+        chosen = PhraseSettings(size="tiny", tune_rounds=2, tune_nbest=20, **settings)
+        model = PhraseModel(chosen, tokenizers.vocabularies)
+        return model, lesson, model.fit(lesson)
+
+    return fitted
+
+
+def _store(folder: Path, pairs: list[tuple[str, str]], tokenizers: TokenizerPair) -> TokenStore:
+    examples: Iterator[Example] = (Example(source, target) for source, target in pairs)
+    return TokenStore.write(folder, examples, tokenizers, max_length=100, long="drop", threads=1)
+
+
+@pytest.fixture(scope="session")
+def learned(fit: Fit) -> tuple[PhraseModel, Lesson, dict[str, float]]:
+    """A model with tuned weights, its lesson and its figures."""
+    return fit()

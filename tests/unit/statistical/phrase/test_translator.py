@@ -1,0 +1,78 @@
+"""Translating text by phrases: order, workers, unknown words, links, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from seqloom.decode.config import SearchConfig
+from seqloom.errors import SeqloomError
+from seqloom.statistical.phrase.model import PhraseModel
+from seqloom.statistical.phrase.translator import PhraseTranslator
+
+Fitted = tuple[PhraseModel, Any, dict[str, float]]
+
+
+@pytest.fixture
+def translator(learned: Fitted) -> PhraseTranslator:
+    model, lesson, _ = learned
+    return model.translator(lesson.tokenizers, SearchConfig(), workers=1)
+
+
+def test_answers_do_not_depend_on_the_workers(
+    learned: Fitted, translator: PhraseTranslator, pairs: Callable[..., Any]
+) -> None:
+    model, lesson, _ = learned
+    lines = [source for source, _ in pairs(5, 17)] + ["", "a zebra sees ."]
+    three = model.translator(lesson.tokenizers, SearchConfig(), workers=3)
+    heard: list[int] = []
+    alone = translator.translate(lines, nbest=4, on_progress=heard.append)
+    assert three.translate(lines, nbest=4) == alone
+    assert sum(heard) == len(lines)
+    assert [len(answers) for answers in alone[-2:]] == [1, 4]
+    assert alone[-2][0].text == ""
+
+
+def test_unknown_words_pass_through_as_they_are_written(translator: PhraseTranslator) -> None:
+    (best,), (alone,) = translator.translate(["the red Zebra-42 sees the cat .", "Õ ⁇ 7"])
+    assert "Zebra-42" in best.text.split() and "Zebra-42" in best.tokens
+    assert alone.text == "Õ ⁇ 7"
+
+
+def test_nbest_is_ranked_and_without_repetition(translator: PhraseTranslator) -> None:
+    (found,) = translator.translate(["the red cat sees the old tree ."], nbest=8)
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)
+    assert len({one.text for one in found}) == len(found) == 8
+
+
+def test_the_links_of_the_phrases_are_weights_per_word(translator: PhraseTranslator) -> None:
+    ((best,),) = translator.translate(["the red cat sees the dog ."], alignment=True)
+    assert best.source_tokens == ("the", "red", "cat", "sees", "the", "dog", ".")
+    assert best.tokens == ("le", "chat", "rouge", "voit", "le", "chien", ".")
+    assert [len(row) for row in best.alignment] == [8] * 8  # with both ends
+    assert all(sum(row) == pytest.approx(1.0) for row in best.alignment)
+    strongest = [row.index(max(row)) for row in best.alignment]
+    assert strongest[:4] == [0, 2, 1, 3] and strongest[5:] == [5, 6, 7]
+
+
+def test_a_beam_of_one_still_answers(translator: PhraseTranslator) -> None:
+    ((narrow,),) = translator.translate(["the red cat sees the dog ."], beam=1)
+    ((wide,),) = translator.translate(["the red cat sees the dog ."], beam=500)
+    assert narrow.score <= wide.score + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"prefixes": ["le"]}, "cannot be told how an answer begins"),
+        ({"heads": [(2, 0)]}, "reads no trees"),
+    ],
+)
+def test_what_it_cannot_do_is_said(translator: PhraseTranslator, given: Any, message: str) -> None:
+    with pytest.raises(SeqloomError, match=message):
+        translator.translate(["the cat"], **given)
+    nothing = {name: [None if name == "heads" else ""] for name in given}
+    assert translator.translate(["the cat"], **nothing)[0][0].text == "le chat"
