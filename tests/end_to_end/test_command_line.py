@@ -83,6 +83,36 @@ def test_an_answer_can_be_told_how_to_begin_and_what_not_to_say(
     assert "2" not in without.stdout.split()
 
 
+def test_an_answer_can_be_told_what_to_contain(trained: Path, command: Command, tmp_path: Path) -> None:
+    table = tmp_path / "terms.tsv"
+    table.write_text("1 2 3\t9; 8 7\n4 5\t\n\t1\n")
+    done = command("translate", trained, table, "--require-column", 2)
+    assert done.code == 0, done.err
+    first, second, third = done.out.splitlines()
+    assert "9" in first.split() and "8 7" in first
+    assert (second, third) == ("4 5", "")
+    everywhere = command("translate", trained, table, "--set", "search.require=6")
+    assert ["6" in line.split() for line in everywhere.out.splitlines()] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        (("--require-column", "2", "--sample"), "words cannot be required of samples"),
+        (("--require-column", "2", "--engine", "ctranslate2"), "CTranslate2 is used for plain beams only"),
+        (("--set", "search.require=6", "--set", "search.groups=5"), "set search.groups=1"),
+        (("--set", "search.require=☃"), "cannot say '☃'"),
+    ],
+)
+def test_what_required_words_do_not_go_with(
+    trained: Path, command: Command, tmp_path: Path, others: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "terms.tsv").write_text("1 2 3\t9\n")
+    done = command("translate", trained, tmp_path / "terms.tsv", *others)
+    assert done.code == 2
+    assert message in done.err
+
+
 @pytest.mark.parametrize("option", ["search.bean=2", "train.max_steps=3"])
 def test_an_option_that_search_has_not(trained: Path, process: Command, option: str) -> None:
     done = process("translate", trained, "--set", option, given="1\n")

@@ -41,6 +41,7 @@ class Strategy:
         *,
         first: int,
         prefixed: bool,
+        require_column: str | None,
         alignment: bool,
         on_progress: Callable[[int], None],
     ) -> list[list[Hypothesis]]:
@@ -53,6 +54,8 @@ class Strategy:
             "prefixes": [example.target or "" for example in examples] if prefixed else None,
             "on_progress": on_progress,
         }
+        if require_column is not None:
+            given["required"] = [_phrases(example.columns.get(require_column, "")) for example in examples]
         found: list[list[Hypothesis]]
         if self.sampling:
             numbers = range(first, first + len(lines))
@@ -64,6 +67,11 @@ class Strategy:
             return found
         ranked = by_least_risk(found, self.utility, drawn=self.sampling is not None)
         return [hypotheses[: self.nbest or 1] for hypotheses in ranked]
+
+
+def _phrases(cell: str) -> list[str]:
+    """The words and phrases of a cell, between semicolons."""
+    return [phrase for part in cell.split(";") if (phrase := part.strip())]
 
 
 def choose_strategy(

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
-    from seqloom.decode.translator import ModelTranslator
-    from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
     from seqloom.types import Example
 
 MOST_LINES = 100  # a tree takes some 30 kB, and the search that can be watched is slow
@@ -35,16 +33,18 @@ def engine_to_trace(path: Path, engine: str, *, is_plain: bool) -> str:
     return "torch"
 
 
-def trace_searches(
-    path: Path, translator: ModelTranslator | CTranslate2Translator, examples: Iterator[Example]
-) -> Iterator[Example]:
+def trace_searches(path: Path, translator: object, examples: Iterator[Example]) -> Iterator[Example]:
     """Writes a JSON list with the tree of every line, and hands the lines on."""
     from seqloom.decode.translator import ModelTranslator
     from seqloom.files import write_atomically
     from seqloom.inspect.searchtree import search_tree
     from seqloom.progress import counter
 
-    assert isinstance(translator, ModelTranslator), "engine_to_trace chose it"
+    if not isinstance(translator, ModelTranslator):
+        raise SeqloomError(
+            "--trace needs a model that answers token by token, and this one has a search of its own.",
+            "see seqloom inspect stacks",
+        )
     lines = list(islice(examples, MOST_LINES + 1))
     if len(lines) > MOST_LINES:
         raise SeqloomError(

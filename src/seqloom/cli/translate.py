@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqloom.errors import SeqloomError
+
 if TYPE_CHECKING:
     from seqloom.types import Hypothesis
 
@@ -41,6 +43,9 @@ def translate(
     ] = "auto",
     prefix_column: Annotated[
         str | None, typer.Option(help="The column of a table that says how each answer begins.")
+    ] = None,
+    require_column: Annotated[
+        str | None, typer.Option(help="The column with what each answer must contain: words; or phrases.")
     ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="An option of the search, e.g. search.no_repeat=3.")
@@ -123,6 +128,11 @@ def translate(
             "seed": seed,
         },
     )
+    if require_column and (strategy.sampling or trace):
+        raise SeqloomError(
+            "--require-column is for a search: words cannot be required of samples, nor traced.",
+            "leave out --trace, --sample, or --mbr without --beam",
+        )
     if trace:
         engine = engine_to_trace(trace, engine, is_plain=strategy.is_plain and not ensemble)
     wanted = Wanted(
@@ -130,6 +140,7 @@ def translate(
         nbest=nbest if strategy.is_plain else None,
         alignment=alignment,
         prefixes=prefix_column is not None,
+        required=require_column is not None,
         scores=json_,
         search=search,
     )
@@ -152,6 +163,7 @@ def translate(
         source_column=options.source_column,
         heads_column=options.heads_column,
         prefix_column=prefix_column,
+        require_column=require_column,
         report=report,
     )
     if trace:
@@ -164,6 +176,7 @@ def translate(
                 chunk,
                 first=number + 1,
                 prefixed=prefix_column is not None,
+                require_column=require_column,
                 alignment=alignment,
                 on_progress=advance,
             )

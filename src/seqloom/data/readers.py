@@ -5,7 +5,7 @@ A source that names a file of features beside its table gets the path from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
@@ -120,19 +120,20 @@ def read_source(
     source_column: str,
     heads_column: str | None = None,
     prefix_column: str | None = None,
+    require_column: str | None = None,
     report: DataReport,
 ) -> Iterator[Example]:
     """One example per line or record, for translating: empty and malformed ones stay, as empty sources.
 
     A file that is neither a table nor CoNLL-U by its suffix is plain text. What an answer begins with, if a
-    column tells, is the example's target.
+    column tells, is the example's target; what it has to contain is in its `columns`.
     """
     if format == "auto":
         format = SUFFIXES.get(suffix(path), "text")
     for example, fault in (
         _text_sources(path, conllu=format == "conllu")
         if format in ("text", "conllu")
-        else _table_sources(path, format, source_column, heads_column, prefix_column)
+        else _table_sources(path, format, source_column, prefix_column, require_column, heads_column)
     ):
         report.total += 1
         if fault:
@@ -148,22 +149,30 @@ def _text_sources(path: str, *, conllu: bool) -> Iterator[tuple[Example, str]]:
 
 
 def _table_sources(
-    path: str, format: Format, source_column: str, heads_column: str | None, prefix_column: str | None
+    path: str, format: Format, source_column: str, *others: str | None
 ) -> Iterator[tuple[Example, str]]:
-    """Every source, and what is wrong with it."""
-    prefix, tree = ([name] if name else [] for name in (prefix_column, heads_column))
-    for row, picked in rows(path, format, source_column, prefix + tree):
+    """Every source, and what is wrong with it; the others are the columns of prefixes, words and heads."""
+    wanted = [name for name in others if name]
+    for row, picked in rows(path, format, source_column, wanted):
         if isinstance(picked, str):
             yield Example(row.text, line=row.line, file=path), picked
             continue
-        source = located(picked.source, path)
-        example = Example(source, picked.target if prefix else None, row.line, path, picked.others)
+        prefix, words, heads = (_value(picked, name, wanted) for name in others)
+        columns = picked.others if words is None else {**picked.others, str(others[1]): words}
+        example = Example(located(picked.source, path), prefix, row.line, path, columns)
         try:
-            heads = _heads(picked, heads_column, prefix) if heads_column else None
-            found, fault = replace(example, heads=heads), ""
+            tree = parse_heads(heads, picked.source) if heads is not None else None
+            found, fault = replace(example, heads=tree), ""
         except Malformed as error:
             found, fault = example, str(error)
         yield found, fault
+
+
+def _value(picked: Picked, name: str | None, wanted: Sequence[str]) -> str | None:
+    """What stands in a column, of those that were wanted."""
+    if name is None:
+        return None
+    return picked.target if name == wanted[0] else picked.others[name]
 
 
 def read_parallel(source: str, target: str, report: DataReport) -> Iterator[Example]:

@@ -41,6 +41,9 @@ class SearchConfig(Settings):
     forbid: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
         (), description="words that no answer contains"
     )
+    require: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+        (), description="words or phrases that every answer contains"
+    )
     min_length: int = Field(0, ge=0, description="tokens that an answer has at the least")
     longest: int | None = Field(None, ge=1, description="tokens that an answer has at the most")
     max_length_factor: float = Field(3.0, ge=0, description="a hypothesis is cut after this x source tokens")
@@ -57,6 +60,11 @@ class SearchConfig(Settings):
             raise ValueError(
                 f"search.diversity={self.diversity:g} keeps groups apart, and there is one; set search.groups"
             )
+        if self.require and self.groups > 1:
+            raise ValueError(
+                f"search.require has a beam for every number of words said, so search.groups={self.groups} "
+                "cannot be kept apart as well; set search.groups=1"
+            )
         if self.longest is not None and self.min_length >= self.longest:
             raise ValueError(
                 f"search.min_length={self.min_length} leaves no room below search.longest={self.longest}"
@@ -67,8 +75,8 @@ class SearchConfig(Settings):
     def is_plain(self) -> bool:
         """Whether nothing is asked for but a beam, n answers and a division by the length."""
         asked = (self.length_norm, self.word_reward, self.coverage_penalty, self.groups)
-        rules = (self.no_repeat, self.forbid, self.min_length)
-        return asked == ("length", 0.0, 0.0, 1) and rules == (0, (), 0)
+        rules = (self.no_repeat, self.forbid, self.require, self.min_length)
+        return asked == ("length", 0.0, 0.0, 1) and rules == (0, (), (), 0)
 
     def max_length(self, source_tokens: int) -> int:
         """How many target tokens, the end included, a hypothesis may have."""

@@ -13,13 +13,14 @@ from seqloom.data.syntax import token_heads
 from seqloom.data.tables import Malformed
 from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.plan import Found, plan_of
+from seqloom.decode.required import required_search
 from seqloom.decode.rules import Rules
 from seqloom.decode.sampling import sample
 from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.text.frames import UnreadableFrames
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import Batch, Heads, Hypothesis, StepModel
+from seqloom.types import UNK, Batch, Heads, Hypothesis, StepModel
 
 
 class _Part(NamedTuple):
@@ -56,22 +57,27 @@ class ModelTranslator:
         alignment: bool = False,
         heads: Sequence[Heads | None] | None = None,
         prefixes: Sequence[str] | None = None,
+        required: Sequence[Sequence[str]] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
         """The n best hypotheses of every line, in the order of the lines; an empty line stays empty.
 
         `heads` are the trees of the lines, for a model that reads them; `prefixes` are what the answers begin
-        with.
+        with; `required` are words or phrases that the answer to a line contains, beside those of the search.
         """
         search = self._options(beam=beam, nbest=nbest)
+        phrases = [self._phrases((*search.require, *words)) for words in required or [()] * len(lines)]
 
         def found(part: _Part) -> list[list[Found]]:
             plan = plan_of(search, self._rules(search, part.prefixes))
             model, batch, limits = part.model, part.batch, part.max_lengths
-            ranked = beam_search(model, batch, plan, max_lengths=limits, want_attention=alignment)
+            if words := phrases[part.places[0]]:  # then the line is alone
+                ranked = [required_search(model, batch, plan, words, max_length=limits[0])]
+            else:
+                ranked = beam_search(model, batch, plan, max_lengths=limits, want_attention=alignment)
             return [hypotheses[: search.nbest] for hypotheses in ranked]
 
-        return self._answers(lines, heads, prefixes, search, found, on_progress)
+        return self._answers(lines, heads, prefixes, search, found, on_progress, alone=list(map(bool, phrases)))
 
     def sample(
         self,
@@ -109,14 +115,17 @@ class ModelTranslator:
         search: SearchConfig,
         found: Callable[[_Part], list[list[Found]]],
         on_progress: Callable[[int], None] | None,
+        alone: Sequence[bool] = (),
     ) -> list[list[Hypothesis]]:
-        """What is found for every line, in the order of the lines."""
+        """What is found for every line, in the order of the lines; some are asked for alone."""
         sources, trees = self._read(lines, heads)
         begun = [self.tokenizers.target.encode(text) for text in prefixes or ()]
         answers: list[list[Hypothesis]] = [[Hypothesis(text="", score=0.0)] for _ in lines]
         if on_progress:
             on_progress(sum(not len(ids) for ids in sources))
-        for group in batches_by_length([len(ids) for ids in sources], search):
+        single = [[i] for i, wanted in enumerate(alone) if wanted and len(sources[i])]
+        lengths = [0 if any(alone[i : i + 1]) else len(ids) for i, ids in enumerate(sources)]
+        for group in (*single, *batches_by_length(lengths, search)):
             ours, given = [sources[i] for i in group], [begun[i] for i in group] if begun else []
             part = _Part(
                 places=group,
@@ -167,6 +176,20 @@ class ModelTranslator:
                     "give one head for every word of the text",
                 ) from fault
         return trees
+
+    def _phrases(self, words: Sequence[str]) -> list[tuple[int, ...]]:
+        """The tokens of the words that an answer has to contain."""
+        phrases = []
+        for word in dict.fromkeys(words):
+            ids = tuple(self.tokenizers.target.encode(word))
+            if UNK in ids:
+                raise SeqloomError(
+                    f"The model cannot say {word!r}: it is not in its vocabulary.",
+                    "leave it out of what is required",
+                )
+            if ids:
+                phrases.append(ids)
+        return phrases
 
     def _rules(self, search: SearchConfig, prefixes: Sequence[list[int]]) -> Rules:
         return Rules(

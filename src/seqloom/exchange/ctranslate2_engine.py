@@ -90,6 +90,7 @@ class CTranslate2Translator:
         alignment: bool = False,
         heads: Sequence[Heads | None] | None = None,  # no model here reads trees
         prefixes: Sequence[str] | None = None,
+        required: Sequence[Sequence[str]] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
         """The n best hypotheses of every line, in the order of the lines; an empty line stays empty."""
@@ -99,7 +100,7 @@ class CTranslate2Translator:
             )
         given = {name: value for name, value in (("beam", beam), ("nbest", nbest)) if value is not None}
         search = SearchConfig.checked({**self.search.model_dump(), **given}, "search")
-        if prefixes is not None or not search.is_plain:
+        if prefixes is not None or required is not None or not search.is_plain:
             raise SeqloomError(
                 "CTranslate2 is used for plain beams only: not with given beginnings, groups, other scores or "
                 "rules for what may be said.",

@@ -40,6 +40,7 @@ class Wanted(NamedTuple):
     nbest: int | None = None
     alignment: bool = False
     prefixes: bool = False  # answers whose beginning is given
+    required: bool = False  # answers that have to contain something
     scores: bool = True  # those of every token
     search: Mapping[str, Any] | None = None  # other options of the search
 
@@ -127,7 +128,7 @@ def _fits(config: Config, device: str, wanted: Wanted) -> bool:
         is_installed()
         and choose_device(device).type == "cpu"
         and not wanted.alignment
-        and not wanted.prefixes
+        and not (wanted.prefixes or wanted.required)
         and config.text.tokenizer != "frames"  # it embeds ids
         and obstacle(config.model) is None
         and is_exact(wanted.options(config.search))

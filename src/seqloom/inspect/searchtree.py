@@ -99,6 +99,10 @@ def question(
     prefix: str = "",
 ) -> Question:
     """The search that the translator does for a line that is not empty."""
+    if search.require:
+        raise SeqloomError(
+            "A search for required words has many beams, and its tree is not drawn.", "leave out search.require"
+        )
     sentence, target = translator.batch([line], [heads]), translator.tokenizers.target
     begun = target.encode(prefix)
     rules = Rules(

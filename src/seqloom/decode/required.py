@@ -1,0 +1,129 @@
+"""Answers that contain given words: one beam for every number of required tokens that are said.
+
+Grid beam search (Hokamp & Liu 2017, arXiv:1704.07138). In an ordinary beam a hypothesis that has just said an
+unlikely but required word loses against those that still put it off. So hypotheses compete only with those that
+have said as much of what is required: each such bank keeps the best w.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from seqloom.decode.plan import Found, Plan
+from seqloom.decode.ranking import uncovered
+from seqloom.types import BOS, EOS, Batch, StepModel, select_rows
+
+Phrases = Sequence[tuple[int, ...]]
+
+
+def said(tokens: Sequence[int], required: Phrases) -> int:
+    """How many of the required tokens a text has said.
+
+    A phrase that it contains counts whole; of the others, the longest beginning that the text ends with.
+    """
+    text = tuple(tokens)
+    missing = [phrase for phrase in required if not _contains(text, phrase)]
+    begun = (n for phrase in missing for n in range(1, len(phrase)) if text[-n:] == phrase[:n])
+    return sum(map(len, required)) - sum(map(len, missing)) + max(begun, default=0)
+
+
+def _contains(text: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
+    return any(text[i : i + len(phrase)] == phrase for i in range(len(text) - len(phrase) + 1))
+
+
+class _Open(NamedTuple):
+    """A hypothesis that can go on."""
+
+    tokens: tuple[int, ...] = ()
+    log_probs: tuple[float, ...] = ()
+    attention: tuple[Tensor, ...] = ()  # (S) of every token
+    row: int = 0  # of the state that it goes on from
+
+    @property
+    def total(self) -> float:
+        return sum(self.log_probs)
+
+
+@torch.inference_mode()
+def required_search(
+    model: StepModel, sentence: Batch, plan: Plan, required: Phrases, *, max_length: int
+) -> list[Found]:
+    """The completed hypotheses of a batch of one sentence, best first, then those cut at the maximum length.
+
+    At each length a bank ranks by log P all continuations that have said so many required tokens. Only who has
+    said all may end; who ends among the best w of them is completed. The search is over when the completed ones
+    satisfy the plan against all that is open. Of those that are cut, who has said most comes first.
+    """
+    memory, state = model.start(sentence)
+    wanted = sum(map(len, required))
+    source_length = int(sentence.source_lengths[0])
+    opened, completed = [_Open()], list[Found]()
+    for length in range(1, max_length + 1):
+        last = sentence.source_lengths.new_tensor([one.tokens[-1] if one.tokens else BOS for one in opened])
+        step = model.step(memory, state, last)
+        tokens = last.new_tensor([one.tokens for one in opened]).view(len(opened), length - 1)
+        plan.rules.apply(step.log_probs, tokens, torch.zeros_like(last))
+        banks: dict[int, list[_Open]] = defaultdict(list)
+        for one in _continuations(opened, step.log_probs, step.attention, plan.width, required):
+            ended = one.tokens[-1] == EOS
+            if ended and said(one.tokens[:-1], required) < wanted:
+                continue
+            banks[wanted if ended else said(one.tokens, required)].append(one)
+        opened = []
+        for bank in banks.values():
+            bank.sort(key=lambda one: one.total, reverse=True)
+            completed += [_found(one, plan, source_length) for one in bank[: plan.width] if _ends(one)]
+            opened += [one for one in bank if not _ends(one)][: plan.width]
+        best = max((one.total for one in opened), default=-math.inf)
+        if not opened or plan.satisfied(completed, best, length, max_length):
+            break
+        state = select_rows(step.state, last.new_tensor([one.row for one in opened]))
+    completed.sort(key=lambda found: found.score, reverse=True)
+    if len(completed) >= plan.needed:
+        return completed
+    cut = [(said(one.tokens, required), _found(one, plan, source_length)) for one in opened]
+    cut.sort(key=lambda pair: (pair[0], pair[1].score), reverse=True)
+    return completed + [found for _, found in cut]
+
+
+def _continuations(
+    opened: Sequence[_Open], log_probs: Tensor, attention: Tensor | None, width: int, required: Phrases
+) -> Iterable[_Open]:
+    """Of every hypothesis all continuations that can be kept.
+
+    A token outside of the required ones leads to one and the same bank, so only the w most probable of them
+    matter; they are among the w + |required| + 1 most probable of all, where the end is one.
+    """
+    special = sorted({token for phrase in required for token in phrase} | {EOS})
+    most = min(width + len(special), log_probs.shape[1])
+    likely = log_probs.topk(most, dim=1).indices.tolist()
+    for row, (one, tokens) in enumerate(zip(opened, likely, strict=True)):
+        chosen = sorted({*tokens, *special})
+        looked = (*one.attention, attention[row]) if attention is not None else ()
+        for token, value in zip(chosen, log_probs[row, chosen].tolist(), strict=True):
+            if value > -math.inf:
+                yield _Open((*one.tokens, token), (*one.log_probs, value), looked, row)
+
+
+def _ends(one: _Open) -> bool:
+    return one.tokens[-1] == EOS
+
+
+def _found(one: _Open, plan: Plan, source_length: int) -> Found:
+    attention = torch.stack(one.attention) if one.attention else None
+    cost = (
+        uncovered(attention, source_length) if plan.ranking.needs_attention and attention is not None else 0.0
+    )
+    return Found(
+        tokens=list(one.tokens[:-1] if _ends(one) else one.tokens),
+        log_probs=list(one.log_probs),
+        score=plan.ranking.score(one.total, len(one.tokens), cost),
+        finished=_ends(one),
+        attention=attention,
+    )

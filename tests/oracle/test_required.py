@@ -1,0 +1,127 @@
+"""The search for answers with required words against a slow one that looks at every token, and brute force."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seqloom.data.batching import collate_ids
+from seqloom.decode.plan import Found, Plan
+from seqloom.decode.ranking import Ranking
+from seqloom.decode.reference import Partial, continuations
+from seqloom.decode.required import required_search, said
+from seqloom.decode.rules import Rules
+from seqloom.registry import architecture
+from seqloom.types import BOS, EOS, Batch, Vocabularies
+
+V = 7
+
+
+@cache
+def _model(name: str, ends: float = 0.0) -> Any:
+    """A random model that is far from flat, and more or less willing to end."""
+    entry = architecture(name)
+    torch.manual_seed(3)
+    values = {**entry.overrides, "name": name, "size": "tiny"}
+    model = entry.build(entry.settings.model_validate(values), Vocabularies(V, V, True)).double().eval()
+    with torch.no_grad():
+        model.output.weight.mul_(3)
+        model.output.bias[EOS] += ends
+    return model
+
+
+def _sentence(source: list[int]) -> Batch:
+    return collate_ids([source], None, [0])
+
+
+def _slow(model: Any, sentence: Batch, plan: Plan, required: list[tuple[int, ...]], longest: int) -> list[Found]:
+    """Every token of every hypothesis is looked at, one hypothesis at a time."""
+    memory, state = model.start(sentence)
+    opened, completed = [Partial((), (), (), state)], list[Partial]()
+    wanted, source_length = sum(map(len, required)), int(sentence.source_lengths[0])
+
+    def progress(one: Partial) -> int:
+        return said(one.tokens[:-1] if one.ended else one.tokens, required)
+
+    for length in range(1, longest + 1):
+        longer = [n for one in opened for n in continuations(model, sentence, memory, one, plan.rules)]
+        longer = [one for one in longer if not one.ended or progress(one) == wanted]
+        opened = []
+        for bank in range(wanted + 1):
+            ranked = sorted((one for one in longer if progress(one) == bank), key=lambda one: -one.total)
+            completed += [one for one in ranked[: plan.beam] if one.ended]
+            opened += [one for one in ranked if not one.ended][: plan.beam]
+        best = max((one.total for one in opened), default=-math.inf)
+        if plan.satisfied([one.found(plan.ranking, source_length) for one in completed], best, length, longest):
+            break
+    cut = opened if len(completed) < plan.needed else []
+    cut.sort(key=lambda one: (progress(one), one.score(plan.ranking, source_length)), reverse=True)
+    completed.sort(key=lambda one: one.score(plan.ranking, source_length), reverse=True)
+    return [one.found(plan.ranking, source_length) for one in (*completed, *cut)]
+
+
+WORD = st.integers(EOS + 1, V - 1)
+PHRASE = st.lists(WORD, min_size=1, max_size=2).map(tuple)
+
+
+@pytest.mark.parametrize("name", ["transformer", "lstm-dot", "lm"])
+@given(
+    source=st.lists(WORD, min_size=1, max_size=4),
+    required=st.lists(PHRASE, min_size=1, max_size=2, unique=True),
+    longest=st.integers(1, 6),
+    beam=st.integers(1, 3),
+    stop=st.sampled_from(["count", "ahead", "hopeless", "length"]),
+    prefix=st.lists(WORD, max_size=1),
+    no_repeat=st.sampled_from([0, 2]),
+    ends=st.sampled_from([-1.0, 2.0]),
+)
+@settings(max_examples=25)
+def test_it_finds_what_looking_at_every_token_finds(
+    name: str,
+    source: list[int],
+    required: list[tuple[int, ...]],
+    longest: int,
+    beam: int,
+    stop: Any,
+    prefix: list[int],
+    no_repeat: int,
+    ends: float,
+) -> None:
+    model, sentence = _model(name, ends), _sentence(source)
+    plan = Plan(beam, Ranking(), stop, rules=Rules(prefixes=[prefix] if prefix else (), no_repeat=no_repeat))
+    fast = required_search(model, sentence, plan, required, max_length=longest)
+    slow = _slow(model, sentence, plan, required, longest)
+    assert [(one.tokens, one.finished) for one in fast] == [(one.tokens, one.finished) for one in slow]
+    assert [one.score for one in fast] == pytest.approx([one.score for one in slow], abs=1e-10)
+
+
+@pytest.mark.parametrize("required", [[(4,)], [(4, 3)], [(5,), (3, 3)], [(6,), (6, 5)]])
+def test_a_wide_beam_finds_the_best_of_all_texts_that_have_the_words(required: list[tuple[int, ...]]) -> None:
+    model, sentence, longest = _model("transformer"), _sentence([4, 5, 3]), 4
+    plan = Plan(5**longest, Ranking(alpha=0.0), "length")
+    best = required_search(model, sentence, plan, required, max_length=longest)[0]
+
+    def log_prob(text: tuple[int, ...]) -> float:
+        memory, state = model.start(sentence)
+        total, last = 0.0, BOS
+        for token in (*text, EOS):
+            step = model.step(memory, state, torch.tensor([last]))
+            total, state, last = total + step.log_probs[0, token].item(), step.state, token
+        return total
+
+    def has(text: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
+        return f" {' '.join(map(str, phrase))} " in f" {' '.join(map(str, text))} "
+
+    texts = [text for n in range(longest) for text in product(range(EOS + 1, V), repeat=n)]
+    fitting = [text for text in texts if all(has(text, phrase) for phrase in required)]
+    truth = max(fitting, key=log_prob)
+    assert best.finished
+    assert tuple(best.tokens) == truth
+    assert best.score == pytest.approx(log_prob(truth), abs=1e-9)
