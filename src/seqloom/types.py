@@ -4,7 +4,7 @@ Axis letters used all over the package:
 
     B sentences in a batch      R rows = hypotheses (R = B x K, the K rows of a sentence side by side)
     S source positions          T target positions        V target vocabulary       F numbers in a frame
-    D width                     H heads                   K hypotheses per sentence (the beam)
+    D width                     H heads, L layers         K hypotheses per sentence (the beam)
 
 A mask is boolean and True means a real token, everywhere.
 """
@@ -87,12 +87,25 @@ def lengths_to_mask(lengths: Tensor, width: int) -> Tensor:
     return positions < lengths.unsqueeze(1)
 
 
+class Head(NamedTuple):
+    """One of a decoder's heads that look at the source, both numbers from 0."""
+
+    layer: int
+    head: int
+
+
 class Step(NamedTuple):
     """What one decoding step gives for every row."""
 
     log_probs: Tensor  # (R, V), handed over: the caller may change it
     state: Tree
-    attention: Tensor | None  # (R, S): where this step looked, averaged over layers and heads
+    attention: Tensor | None  # (R, L, H, S): where this step looked, by layer and head of the decoder
+
+    def looked(self, head: Head | None = None) -> Tensor | None:
+        """(R, S): where one head looked, or all on average."""
+        if self.attention is None:
+            return None
+        return self.attention.mean(dim=(1, 2)) if head is None else self.attention[:, head.layer, head.head]
 
 
 class StepModel(Protocol):

@@ -41,7 +41,9 @@ def _sentence(source: list[int]) -> Batch:
     return collate_ids([source], None, [0])
 
 
-def _slow(model: Any, sentence: Batch, plan: Plan, required: list[tuple[int, ...]], longest: int) -> list[Found]:
+def _slow(
+    model: Any, sentence: Batch, plan: Plan, required: list[tuple[int, ...]], longest: int
+) -> list[Found]:
     """Every token of every hypothesis is looked at, one hypothesis at a time."""
     memory, state = model.start(sentence)
     opened, completed = [Partial((), (), (), state)], list[Partial]()

@@ -214,7 +214,9 @@ SOURCES = [[5, 9, 12, 8, 7, 7], [8], [6, 4], [13, 10, 5], [9] * 9]
 PREFIXES = [[4], [], [12, 5, 5], [6], [7, 7]]
 
 
-@pytest.mark.parametrize("name", [name for name, entry in architectures(counting=False).items() if entry.task != "fill"])
+@pytest.mark.parametrize(
+    "name", [name for name, entry in architectures(counting=False).items() if entry.task != "fill"]
+)
 @torch.inference_mode()
 def test_the_samples_of_a_real_model_are_those_of_one_at_a_time(name: str) -> None:
     entry = architectures(counting=False)[name]

@@ -42,7 +42,9 @@ class RandomTree:
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
         prefix = torch.where(last == BOS, state, state * V + last)
         sentence = memory.repeat_interleave(len(last) // len(memory))
-        origin = (sentence.double() + 100 * prefix).unsqueeze(1).expand(-1, 2)  # tells which row it came from
+        origin = (
+            (sentence.double() + 100 * prefix).view(-1, 1, 1, 1).expand(-1, 1, 1, 2)
+        )  # tells the row it came from
         return Step(self.table[sentence, prefix], prefix, origin)
 
     def log_probs(self, sentence: int, tokens: Sequence[int]) -> list[float]:

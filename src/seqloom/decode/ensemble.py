@@ -59,11 +59,11 @@ class Ensemble:
         return total.log_softmax(dim=-1)
 
     def _attention(self, steps: list[Step]) -> Tensor | None:
-        """The mean of the weights of members that have any, if they look at the same source tokens."""
+        """As of one head: the mean of the members that look anywhere, if all read the same source tokens."""
         if self._others:
             return steps[0].attention
         found = [
-            (step.attention, weight)
+            (step.attention.mean(dim=(1, 2), keepdim=True), weight)
             for step, weight in zip(steps, self._weights, strict=True)
             if step.attention is not None
         ]

@@ -183,7 +183,8 @@ def continuations(
     """The hypothesis with each token that can follow; padding and the start are never part of an answer."""
     last = partial.tokens[-1] if partial.tokens else BOS
     step = model.step(memory, partial.state, sentence.source.new_tensor([last]))
-    seen = () if step.attention is None else (step.attention[0],)
+    looked = step.looked()
+    seen = () if looked is None else (looked[0],)
     for token, log_prob in enumerate(step.log_probs[0].tolist()):
         if log_prob > -math.inf and may_follow(token, partial.tokens, rules):
             yield Partial(

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from seqloom.decode.plan import Found, Plan
 from seqloom.decode.ranking import uncovered
-from seqloom.types import BOS, EOS, Batch, StepModel, select_rows
+from seqloom.types import BOS, EOS, Batch, Head, StepModel, select_rows
 
 Phrases = Sequence[tuple[int, ...]]
 
@@ -52,7 +52,14 @@ class _Open(NamedTuple):
 
 @torch.inference_mode()
 def required_search(
-    model: StepModel, sentence: Batch, plan: Plan, required: Phrases, *, max_length: int
+    model: StepModel,
+    sentence: Batch,
+    plan: Plan,
+    required: Phrases,
+    *,
+    max_length: int,
+    want_attention: bool = False,
+    head: Head | None = None,
 ) -> list[Found]:
     """The completed hypotheses of a batch of one sentence, best first, then those cut at the maximum length.
 
@@ -70,7 +77,8 @@ def required_search(
         tokens = last.new_tensor([one.tokens for one in opened]).view(len(opened), length - 1)
         plan.rules.apply(step.log_probs, tokens, torch.zeros_like(last))
         banks: dict[int, list[_Open]] = defaultdict(list)
-        for one in _continuations(opened, step.log_probs, step.attention, plan.width, required):
+        looked = step.looked(head) if want_attention or plan.ranking.needs_attention else None
+        for one in _continuations(opened, step.log_probs, looked, plan.width, required):
             ended = one.tokens[-1] == EOS
             if ended and said(one.tokens[:-1], required) < wanted:
                 continue
@@ -93,7 +101,7 @@ def required_search(
 
 
 def _continuations(
-    opened: Sequence[_Open], log_probs: Tensor, attention: Tensor | None, width: int, required: Phrases
+    opened: Sequence[_Open], log_probs: Tensor, looked: Tensor | None, width: int, required: Phrases
 ) -> Iterable[_Open]:
     """Of every hypothesis all continuations that can be kept.
 
@@ -105,10 +113,10 @@ def _continuations(
     likely = log_probs.topk(most, dim=1).indices.tolist()
     for row, (one, tokens) in enumerate(zip(opened, likely, strict=True)):
         chosen = sorted({*tokens, *special})
-        looked = (*one.attention, attention[row]) if attention is not None else ()
+        seen = (*one.attention, looked[row]) if looked is not None else ()
         for token, value in zip(chosen, log_probs[row, chosen].tolist(), strict=True):
             if value > -math.inf:
-                yield _Open((*one.tokens, token), (*one.log_probs, value), looked, row)
+                yield _Open((*one.tokens, token), (*one.log_probs, value), seen, row)
 
 
 def _ends(one: _Open) -> bool:

@@ -20,7 +20,7 @@ from seqloom.decode.translator import batches_by_length, read_sources
 from seqloom.errors import SeqloomError
 from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import UNK, Batch, Heads
+from seqloom.types import UNK, Batch, Heads, StepModel
 
 _LOGITS = 1 << 22  # alive at a time: 16 MB in float32
 
@@ -181,6 +181,20 @@ def forced_log_probs(model: Any, batch: Batch) -> Tensor:
         log_probs, state, _ = model.step(memory, state, last)
         columns.append(log_probs.gather(1, wanted.unsqueeze(1)))
     return torch.cat(columns, dim=1)[real]
+
+
+@torch.inference_mode()
+def forced_attention(model: StepModel, batch: Batch) -> Tensor | None:
+    """(B, T, L, H, S): where every head looked before each target token and the end; None without attention."""
+    assert batch.target_in is not None
+    memory, state = model.start(batch)
+    looked = []
+    for last in batch.target_in.T:
+        _, state, attention = model.step(memory, state, last)
+        if attention is None:
+            return None
+        looked.append(attention)
+    return torch.stack(looked, dim=1)
 
 
 def _log_probs(hidden: Tensor, output: nn.Linear, wanted: Tensor) -> Tensor:

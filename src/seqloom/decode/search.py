@@ -16,7 +16,7 @@ from torch import Tensor
 from seqloom.decode.plan import Found, Plan
 from seqloom.decode.ranking import Ranking, uncovered
 from seqloom.errors import SeqloomError
-from seqloom.types import BOS, EOS, Batch, StepModel, Tree, select_rows
+from seqloom.types import BOS, EOS, Batch, Head, Step, StepModel, Tree, select_rows
 
 
 @dataclass
@@ -40,15 +40,24 @@ class _Front:
 
 @torch.inference_mode()
 def beam_search(
-    model: StepModel, batch: Batch, plan: Plan, *, max_lengths: Sequence[int], want_attention: bool = False
+    model: StepModel,
+    batch: Batch,
+    plan: Plan,
+    *,
+    max_lengths: Sequence[int],
+    want_attention: bool = False,
+    head: Head | None = None,
 ) -> list[list[Found]]:
-    """For every sentence its completed hypotheses, best first, then those cut at the maximum length."""
+    """For every sentence its completed hypotheses, best first, then those cut at the maximum length.
+
+    The attention, if it is wanted, is that of one head, or the mean of all.
+    """
     found: list[list[list[Found]]] = [[[] for _ in range(plan.groups)] for _ in max_lengths]
     source_lengths = batch.source_lengths.tolist()
     front = _begin(model, batch, plan, want_attention or plan.ranking.needs_attention)
     for length in range(1, max(max_lengths, default=0) + 1):
         step = model.step(front.memory, front.state, front.last)
-        history = _with_attention(front.history, step.attention, plan.ranking)
+        history = _with_attention(front.history, step, head, plan.ranking)
         plan.rules.apply(step.log_probs, history["tokens"], _sentence_of_rows(front))
         choices = _best_continuations(step.log_probs, front.totals, plan)
         for group, choice in enumerate(choices):
@@ -114,10 +123,11 @@ def _sentence_of_rows(front: _Front) -> Tensor:
     return sentences.repeat_interleave(front.rows_per_sentence)
 
 
-def _with_attention(history: Tree, attention: Tensor | None, ranking: Ranking) -> Tree:
+def _with_attention(history: Tree, step: Step, head: Head | None, ranking: Ranking) -> Tree:
     """The history with this step's attention; its tokens are not chosen yet."""
     if history["attention"] is None:
         return history
+    attention = step.looked(head)
     if attention is None:
         if ranking.needs_attention:
             raise SeqloomError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,7 +20,7 @@ from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.text.frames import UnreadableFrames
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import UNK, Batch, Heads, Hypothesis, StepModel
+from seqloom.types import UNK, Batch, Head, Heads, Hypothesis, StepModel
 
 
 class _Part(NamedTuple):
@@ -34,7 +34,10 @@ class _Part(NamedTuple):
 
 
 class ModelTranslator:
-    """Translates with any StepModel. The answer for a line is the same alone or among others."""
+    """Translates with any StepModel. The answer for a line is the same alone or among others.
+
+    The alignment of an answer is the attention of one head, if one is named, or the mean of all.
+    """
 
     def __init__(
         self,
@@ -42,11 +45,13 @@ class ModelTranslator:
         tokenizers: TokenizerPair,
         search: SearchConfig,
         device: torch.device | str = "cpu",
+        alignment_head: Head | None = None,
     ) -> None:
         self.model = model
         self.tokenizers = tokenizers
         self.search = search
         self.device = torch.device(device)
+        self.alignment_head = alignment_head
 
     def translate(
         self,
@@ -66,15 +71,16 @@ class ModelTranslator:
         with; `required` are words or phrases that the answer to a line contains, beside those of the search.
         """
         search = self._options(beam=beam, nbest=nbest)
+        looks: dict[str, Any] = {"want_attention": alignment, "head": self.alignment_head}
         phrases = [self._phrases((*search.require, *words)) for words in required or [()] * len(lines)]
 
         def found(part: _Part) -> list[list[Found]]:
             plan = plan_of(search, self._rules(search, part.prefixes))
             model, batch, limits = part.model, part.batch, part.max_lengths
             if words := phrases[part.places[0]]:  # then the line is alone
-                ranked = [required_search(model, batch, plan, words, max_length=limits[0])]
+                ranked = [required_search(model, batch, plan, words, max_length=limits[0], **looks)]
             else:
-                ranked = beam_search(model, batch, plan, max_lengths=limits, want_attention=alignment)
+                ranked = beam_search(model, batch, plan, max_lengths=limits, **looks)
             return [hypotheses[: search.nbest] for hypotheses in ranked]
 
         return self._answers(lines, heads, prefixes, search, found, on_progress, alone=list(map(bool, phrases)))

@@ -98,9 +98,9 @@ class LanguageModel(nn.Module):
         for block, past, prefix in zip(self._blocks(), pasts, memories, strict=True):
             x, past, weights = block.step(x, prefix, real, past, since.unsqueeze(1))
             grown.append(past)
-            attention.append(weights.mean(dim=1))
+            attention.append(weights)
         logits = self.output(self.decoder_norm(x[:, 0]))
-        return Step(logits.log_softmax(-1), (since + 1, grown), torch.stack(attention).mean(dim=0))
+        return Step(logits.log_softmax(-1), (since + 1, grown), torch.stack(attention, dim=1))
 
 
 def _take(x: Tensor, places: Tensor) -> Tensor:

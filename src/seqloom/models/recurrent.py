@@ -175,7 +175,7 @@ class Recurrent(nn.Module):
         embedded = self.target_embedding(last).unsqueeze(1)
         answers, state, weights = self._advance(embedded, memory, state)
         log_probs = self.output(answers[:, 0]).log_softmax(-1)
-        return Step(log_probs, state, None if weights is None else weights[:, 0])
+        return Step(log_probs, state, None if weights is None else weights.unsqueeze(1))
 
     def _embed_target(self, batch: Batch) -> Tensor:
         assert batch.target_in is not None

@@ -80,9 +80,9 @@ class Transformer(Encoder):
         for block, past, remembered in zip(self._blocks(), pasts, memories, strict=True):
             x, past, weights = block.step(x, past, at, remembered, source_mask)
             grown.append(past)
-            attention.append(weights.mean(dim=1))
+            attention.append(weights)
         logits = self.output(self.decoder_norm(x[:, 0]))
-        return Step(logits.log_softmax(-1), (position + 1, grown), torch.stack(attention).mean(dim=0))
+        return Step(logits.log_softmax(-1), (position + 1, grown), torch.stack(attention, dim=1))
 
 
 for _name, _summary, _paper, _overrides in (

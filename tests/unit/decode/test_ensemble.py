@@ -73,7 +73,7 @@ def test_rows_can_be_selected_across_members() -> None:
     step = ensemble.step(memory, select_rows(state, rows), torch.tensor([1, 1, 1, 1]))
     assert_close(step.log_probs[0], step.log_probs[1])
     assert step.attention is not None
-    assert_close(step.attention.sum(-1), torch.ones(4, dtype=torch.float64))
+    assert_close(step.attention.sum(-1), torch.ones(4, 1, 1, dtype=torch.float64))
 
 
 def test_members_may_read_the_source_by_tokenizers_of_their_own() -> None:

@@ -36,7 +36,7 @@ class Copier:
         if self.endless:
             wanted = wanted.where(wanted != EOS, 5)
         log_probs = (8.0 * one_hot(wanted, self.vocabulary)).log_softmax(-1)
-        return Step(log_probs, state + 1, one_hot(here, source.shape[1]).float())
+        return Step(log_probs, state + 1, one_hot(here, source.shape[1]).float()[:, None, None])
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ class Random:
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
         looked = (torch.arange(memory.shape[1]) + last.unsqueeze(1)).cos().softmax(-1)
-        return Step(self.log_probs[state, last], state + 1, looked)
+        return Step(self.log_probs[state, last], state + 1, looked[:, None, None])
 
 
 class Script:

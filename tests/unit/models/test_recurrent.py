@@ -162,7 +162,7 @@ def test_the_model_is_a_loop_over_pairs_and_positions(
             if step.attention is None:
                 assert fields["context"] == "last"
             else:
-                assert_close(step.attention[0], weights[position], **EXACT)
+                assert_close(step.attention[0, 0, 0], weights[position], **EXACT)
 
 
 def test_coverage_is_the_weight_that_a_position_has_had(batch: Batch) -> None:
@@ -174,7 +174,7 @@ def test_coverage_is_the_weight_that_a_position_has_had(batch: Batch) -> None:
         assert_close(state["coverage"], had, **EXACT)
         step = model.step(memory, state, last)
         assert step.attention is not None
-        had, state = had + step.attention, step.state
+        had, state = had + step.attention[:, 0, 0], step.state
     assert_close(state["coverage"].sum(dim=1), torch.full((3,), 6.0, dtype=torch.float64), **EXACT)
 
 
