@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqloom.cli.inspect_alignment import alignment
+from seqloom.cli.inspect_attention import attention
 from seqloom.cli.inspect_hmm import hmm
 from seqloom.cli.inspect_search import search
 from seqloom.cli.inspect_stacks import stacks
@@ -24,7 +25,8 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.data.store import TokenStore
     from seqloom.inspect.gradients import GradientFlow
 
-app = typer.Typer(no_args_is_help=True, help="Look inside a model: its gradients, its search.")
+app = typer.Typer(no_args_is_help=True, help="Look inside a model: its gradients, its attention, its search.")
+app.command()(attention)
 app.command()(search)
 app.command()(alignment)
 app.command()(stacks)

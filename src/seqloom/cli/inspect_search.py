@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.decode.translator import ModelTranslator
     from seqloom.inspect.searcherror import SearchErrors
     from seqloom.inspect.searchtree import SearchTree
+    from seqloom.types import Heads
 
 
 def search(
@@ -112,23 +113,28 @@ def _tree(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    from seqloom.data.syntax import parse_heads
-    from seqloom.data.tables import Malformed
     from seqloom.inspect.searchtree import search_tree
 
     if not text.strip():
         raise SeqloomError("There is nothing to search for: the text is empty.", "give a text to translate")
-    try:
-        parsed = None if heads is None else parse_heads(heads, text)
-    except Malformed as fault:
-        raise SeqloomError(f"{heads!r} is no tree of {text!r}: {fault}.", "give one head per word") from fault
-    tree = search_tree(translator, text, beam=beam, heads=parsed, prefix=prefix)
+    tree = search_tree(translator, text, beam=beam, heads=parse_tree(heads, text), prefix=prefix)
     if out:
         _write(tree, out)
     if as_json:
         print(json.dumps(tree.as_dict(), ensure_ascii=False))
     else:
         _print_tree(tree)
+
+
+def parse_tree(heads: str | None, text: str) -> Heads | None:
+    """The tree of a text whose heads may be given."""
+    from seqloom.data.syntax import parse_heads
+    from seqloom.data.tables import Malformed
+
+    try:
+        return None if heads is None else parse_heads(heads, text)
+    except Malformed as fault:
+        raise SeqloomError(f"{heads!r} is no tree of {text!r}: {fault}.", "give one head per word") from fault
 
 
 def _write(tree: SearchTree, out: Path) -> None:

@@ -37,6 +37,7 @@ def trace_searches(path: Path, translator: object, examples: Iterator[Example]) 
     """Writes a JSON list with the tree of every line, and hands the lines on."""
     from seqloom.decode.translator import ModelTranslator
     from seqloom.files import write_atomically
+    from seqloom.inspect.heads import head_attention
     from seqloom.inspect.searchtree import search_tree
     from seqloom.progress import counter
 
@@ -55,7 +56,9 @@ def trace_searches(path: Path, translator: object, examples: Iterator[Example]) 
     with counter("traced", total=len(lines)) as advance:
         for number, line in enumerate(lines, 1):
             tree = search_tree(translator, line.source, heads=line.heads, prefix=line.target or "")
-            trees.append(json.dumps({"line": number, **tree.as_dict()}, ensure_ascii=False))
+            looked = head_attention(translator, line.source, tree.answer, heads=line.heads)
+            attention = {"attention": looked.as_dict()} if looked else {}
+            trees.append(json.dumps({"line": number, **tree.as_dict(), **attention}, ensure_ascii=False))
             advance(1)
     write_atomically(path, "[\n" + ",\n".join(trees) + "\n]\n")
     return iter(lines)

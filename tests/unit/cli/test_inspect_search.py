@@ -74,6 +74,8 @@ def test_a_trace_has_the_search_of_every_line(runs: Path, command: Command, tmp_
     assert [tree["answer"] for tree in trees] == done.out.split("\n")[:-1]
     assert [tree["source"] for tree in trees] == [TEXT, "", "two women"]
     assert [bool(tree["nodes"]) for tree in trees] == [True, False, True]
+    assert ["attention" in tree for tree in trees] == [True, False, True]
+    assert len(trees[0]["attention"]["weights"][0]) == 2  # heads of the only layer
 
 
 def test_a_trace_knows_how_answers_begin(runs: Path, command: Command, tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+"""`seqloom inspect attention`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.errors import SeqloomError
+
+
+def attention(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    text: Annotated[str, typer.Argument(help="What to translate.")],
+    target: Annotated[str | None, typer.Option(help="A given answer; the model's own if left out.")] = None,
+    layer: Annotated[int | None, typer.Option(min=1, help="Of one layer, with --head; counted from 1.")] = None,
+    head: Annotated[int | None, typer.Option(min=1, help="Of one head of it.")] = None,
+    mean: Annotated[bool, typer.Option("--mean", help="The mean of all layers and heads.")] = False,
+    heads: Annotated[
+        str | None, typer.Option(help="The heads of the words, for a model that reads trees.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .pdf.")] = None,
+    json_: Annotated[bool, typer.Option("--json", help="The weights by layer, head and target token.")] = False,
+    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Show where the decoder looked while it wrote: every layer and head, one of them, or their mean."""
+    from seqloom.cli.inspect_search import parse_tree
+    from seqloom.files import check_can_write
+    from seqloom.inspect.attention import attention_picture, attention_text
+    from seqloom.inspect.heads import head_attention, heads_picture
+    from seqloom.inspect.picture import check_suffix, new_figure
+    from seqloom.run import load_decoder
+    from seqloom.types import Head
+
+    if (layer is None) != (head is None) or (mean and layer is not None):
+        raise SeqloomError(
+            "One head is named by --layer and --head together, and --mean is of all of them.",
+            "e.g. --layer 2 --head 1",
+        )
+    if out:
+        check_suffix(out)
+        check_can_write(out)
+        new_figure(1, 1)  # tells before the work if matplotlib is missing
+    translator = load_decoder(run, checkpoint=checkpoint, device=device)
+    found = head_attention(translator, text, target, heads=parse_tree(heads, text))
+    if found is None:
+        raise SeqloomError(
+            "There is no attention to show.", "use a model with attention, and a line that is not empty"
+        )
+    one = Head(layer - 1, head - 1) if layer is not None and head is not None else None
+    weights = found.of(one).tolist()
+    if out and (one or mean):
+        attention_picture(found.source, found.target, weights, out, title=text)
+    elif out:
+        heads_picture(found, out, title=text)
+    if json_:
+        print(json.dumps(found.as_dict(), ensure_ascii=False))
+    elif not out:
+        print(attention_text(found.source, found.target, weights))

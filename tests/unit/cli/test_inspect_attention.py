@@ -1,0 +1,71 @@
+"""`seqloom inspect attention`: data, text and pictures, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom.run import load_decoder
+
+Command = Callable[..., Any]
+TEXT = "a man is running."
+
+
+def test_every_head_looks_somewhere_and_their_mean_is_the_alignment(
+    lstm: Path, runs: Path, command: Command
+) -> None:
+    for run, shape in ((runs / "pairs", (1, 2)), (lstm, (1, 1))):
+        translator = load_decoder(run)
+        ((best,),) = translator.translate([TEXT], alignment=True)
+        done = command("inspect", "attention", run, TEXT, "--json")
+        assert done.code == 0, done.err
+        told = json.loads(done.out)
+        layers, heads = len(told["weights"]), len(told["weights"][0])
+        assert (layers, heads) == shape
+        assert told["target"] == [*best.tokens, "</s>"]
+        for t, row in enumerate(best.alignment[: len(told["target"])]):
+            mean = [
+                sum(told["weights"][i][j][t][s] for i in range(layers) for j in range(heads)) / (layers * heads)
+                for s in range(len(row))
+            ]
+            assert mean == pytest.approx(row, abs=1e-4)
+
+
+def test_a_given_target_is_looked_at(runs: Path, command: Command) -> None:
+    told = json.loads(command("inspect", "attention", runs / "pairs", TEXT, "--target", "A DOG", "--json").out)
+    assert "".join(told["target"][:-1]).replace("▁", " ").strip() == "A DOG"
+
+
+@pytest.mark.parametrize("choice", [(), ("--mean",), ("--layer", 1, "--head", 2)])
+def test_a_picture_of_all_heads_of_one_or_of_their_mean(
+    runs: Path, command: Command, tmp_path: Path, choice: tuple[Any, ...]
+) -> None:
+    done = command("inspect", "attention", runs / "pairs", TEXT, "--out", tmp_path / "a.png", *choice)
+    assert done.code == 0, done.err
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_a_file_it_is_drawn_in_characters(runs: Path, command: Command) -> None:
+    shown = command("inspect", "attention", runs / "pairs", TEXT, "--layer", 1, "--head", 1).out
+    assert "█" in shown and "⏎" in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((TEXT, "--layer", 1), "--layer and --head together"),
+        ((TEXT, "--mean", "--layer", 1, "--head", 1), "--mean is of all of them"),
+        ((TEXT, "--layer", 2, "--head", 1), "no head 1 in layer 2"),
+        ((" ",), "no attention to show"),
+        ((TEXT, "--out", "a.gif"), "cannot be written as .gif"),
+        ((TEXT, "--heads", "1 2"), "is no tree of"),
+    ],
+)
+def test_what_cannot_be_shown(runs: Path, command: Command, given: tuple[Any, ...], message: str) -> None:
+    done = command("inspect", "attention", runs / "pairs", *given)
+    assert done.code == 2
+    assert message in done.err
