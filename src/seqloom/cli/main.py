@@ -13,6 +13,7 @@ from seqloom.cli import (
     align,
     data,
     demo,
+    doctor,
     evaluate,
     evaluate_alignment,
     export,
@@ -52,6 +53,7 @@ app.command("import")(import_.import_)
 app.command("demo")(demo.demo)
 app.command("models")(models.models)
 app.command("info")(info.info)
+app.command("doctor")(doctor.doctor)
 app.add_typer(data.app, name="data")
 app.add_typer(inspect.app, name="inspect")
 
