@@ -6,10 +6,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -32,7 +33,9 @@ from seqloom.run import Run, Use, build_model, choose_device, load, load_filler,
 from seqloom.text.config import MASK
 from seqloom.training.checkpoint import TrainState, load_weights, weights_of
 from seqloom.training.log import RunLog, duration
-from seqloom.training.loop import Feed, Trainer, Validation, batch_loss
+from seqloom.training.loop import Feed, Trainer, Validation
+from seqloom.training.loss import batch_loss
+from seqloom.training.team import Team
 from seqloom.types import Batch
 from seqloom.warmstart import warm_start, warm_tokenizers
 
@@ -129,8 +132,13 @@ def _check(config: Config) -> torch.device:
     return device
 
 
-def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
-    """Trains a run from where it stands: from the beginning, or from its newest checkpoint."""
+def continue_run(run: Run, *, quiet: bool = False, team: Team | None = None) -> TrainState:
+    """Trains a run from where it stands: from the beginning, or from its newest checkpoint.
+
+    A team of processes trains one model together; each of them calls this.
+    """
+    team = team or Team()
+    quiet = quiet or not team.leads
     config = run.config()
     if not config.data.has("train"):
         raise SeqloomError(
@@ -141,20 +149,26 @@ def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
     device = _check(config)
+    if not team.leads:
+        team.wait()  # the leader may have to write the token stores anew
     prepared = Corpus(config.data, config.text).reopen(run)
+    if team.leads:
+        team.wait()
     if _counts(config):
-        return fit_run(run, config, prepared, quiet=quiet)
+        return team.told(fit_run(run, config, prepared, quiet=quiet) if team.leads else TrainState())
     model = build_model(config, prepared.tokenizers)
     if run.initial_file.exists():  # a checkpoint, if there is one, takes its place
         load_weights(model, run.initial_file)
     model.to(device)
+    if team.rank:  # all have the same weights, but not the same dropout
+        torch.manual_seed(config.train.seed + team.rank)
     checkpoints = run.checkpoints(config.train.keep)
     checkpoints.folder.mkdir(exist_ok=True)
     stream = BatchStream(prepared.train, batch_tokens=config.train.batch_tokens, seed=config.train.seed)
     make_batch = _collator(config, prepared)
     newest = max(checkpoints.steps(), default=0)
     with (
-        RunLog(run.folder, step=newest, tensorboard=config.train.tensorboard, quiet=quiet) as log,
+        _log(run, config, newest, quiet, team) as log,
         _stop_on_signals(log.say) as stop,
     ):
         if newest == 0:
@@ -171,6 +185,7 @@ def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
             log=log,
             stop=stop,
             device=device,
+            team=team,
         )
         state = trainer.run()
         if state.finished:
@@ -178,6 +193,19 @@ def continue_run(run: Run, *, quiet: bool = False) -> TrainState:
         else:
             log.say(f"stopped at step {state.step:,}; go on with: seqloom resume {run.folder}")
     return state
+
+
+def _log(run: Run, config: Config, step: int, quiet: bool, team: Team) -> AbstractContextManager[RunLog]:
+    """Where the leader reports to; the others write what they would say into a folder that is thrown away."""
+    if team.leads:
+        return RunLog(run.folder, step=step, tensorboard=config.train.tensorboard, quiet=quiet)
+    return _unheard()
+
+
+@contextmanager
+def _unheard() -> Iterator[RunLog]:
+    with TemporaryDirectory() as folder, RunLog(Path(folder), quiet=True) as log:
+        yield log
 
 
 def _counts(config: Config) -> bool:

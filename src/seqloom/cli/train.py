@@ -7,6 +7,28 @@ from typing import Annotated
 
 import typer
 
+_PROCESSES = "Processes on this machine that train together, as by torchrun."
+_RESTARTS = 3  # of all, when one is lost
+
+
+def launch(processes: int) -> None:
+    """Runs this command in so many processes; one that is lost makes all start again from the checkpoint."""
+    import os
+    import subprocess
+    import sys
+
+    from seqloom.machine import processors
+
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node", str(processes), "--max-restarts", str(_RESTARTS), "-m", "seqloom"]
+    place = next(i for i, word in enumerate(sys.argv) if word.startswith("--processes"))
+    rest = sys.argv[1:place] + sys.argv[place + (1 if "=" in sys.argv[place] else 2) :]
+    threads = str(max(1, processors() // processes))
+    quiet = {"OMP_NUM_THREADS": threads, "TORCH_CPP_LOG_LEVEL": "ERROR"}  # torch wonders at what we ask it for
+    done = subprocess.run([*command, *rest], env={**quiet, **os.environ}, check=False)
+    if done.returncode:
+        raise typer.Exit(done.returncode)
+
 
 def train(
     pairs: Annotated[
@@ -29,6 +51,7 @@ def train(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Any option, e.g. --set train.max_minutes=30.")
     ] = None,
+    processes: Annotated[int, typer.Option(min=1, help=_PROCESSES)] = 1,
 ) -> None:
     """Train a model on pairs of sequences, or a language model on plain text.
 
@@ -38,7 +61,8 @@ def train(
     from seqloom.corpus import keep_standard_input
     from seqloom.errors import SeqloomError
     from seqloom.pipeline import continue_run, create
-    from seqloom.run import commands_for
+    from seqloom.run import Run, commands_for
+    from seqloom.training.team import joined, was_restarted
 
     if (pairs or []).count("-") > 1:
         raise SeqloomError("Standard input (-) can be read only once.", "name it once")
@@ -55,18 +79,36 @@ def train(
         "model.size": size,
         "train.init_from": init_from or None,
     }
-    run = create(compose(config, values, set_ or ()), out)
-    if continue_run(run).finished:
+    if processes > 1:
+        launch(processes)
+        return
+    composed = compose(config, values, set_ or ())
+    with joined(composed.train.device) as team:
+        if team.leads:
+            run = Run.open(out) if was_restarted() and out.is_dir() else create(composed, out)
+        team.wait()
+        run = Run.open(out)
+        finished = continue_run(run, team=team).finished
+    if finished and team.leads:
         print(f"trained: {out}")
         for command in commands_for(run):
             print(f"  {command}")
 
 
-def resume(run: Annotated[Path, typer.Argument(help="A run directory.")]) -> None:
+def resume(
+    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    processes: Annotated[int, typer.Option(min=1, help=_PROCESSES)] = 1,
+) -> None:
     """Go on training a run from its newest checkpoint, exactly as if it had never stopped."""
     from seqloom.pipeline import continue_run
     from seqloom.run import Run
+    from seqloom.training.team import joined
 
-    state = continue_run(Run.open(run))
-    if state.finished:
+    if processes > 1:
+        launch(processes)
+        return
+    opened = Run.open(run)
+    with joined(opened.config().train.device) as team:
+        state = continue_run(opened, team=team)
+    if state.finished and team.leads:
         print(f"trained: {run} ({state.step:,} steps: {state.finished})")

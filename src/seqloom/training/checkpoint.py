@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
 from seqloom.files import new_folder, point_to, sha256, write_json
+from seqloom.training.team import Team
 
 MODEL, TRAINING, STATE, BEST, AVERAGE = (
     "model.safetensors",
@@ -144,7 +145,7 @@ class Checkpoints:
             if step != state.best_step:
                 shutil.rmtree(self.path(step))
 
-    def restore(self, model: nn.Module) -> tuple[dict[str, Tensor], TrainState] | None:
+    def restore(self, model: nn.Module, *, tidy: bool = True) -> tuple[dict[str, Tensor], TrainState] | None:
         """Loads the newest checkpoint's weights into the model; its other tensors and its state."""
         steps = self.steps()
         if not steps:
@@ -152,7 +153,8 @@ class Checkpoints:
         folder = self.path(steps[-1])
         state = self._read_state(folder)
         load_weights(model, folder / MODEL)
-        self._settle(state)
+        if tidy:
+            self._settle(state)
         return read_tensors(folder / TRAINING), state
 
     def _read_state(self, folder: Path) -> TrainState:
@@ -188,17 +190,18 @@ class Checkpoints:
             point_to(self.folder / BEST, AVERAGE)
 
 
-def random_state() -> dict[str, Tensor]:
-    """The state of every random generator that training draws from."""
-    states = {"random.cpu": torch.get_rng_state()}
+def random_state(team: Team) -> dict[str, Tensor]:
+    """The state of the random generators that every process draws from."""
+    states = {f"random.cpu.{rank}": state for rank, state in enumerate(team.all(torch.get_rng_state()))}
     if torch.cuda.is_available():
-        states |= {f"random.cuda.{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
+        own = torch.cuda.get_rng_state()
+        states |= {f"random.cuda.{rank}": state for rank, state in enumerate(team.all(own))}
     return states
 
 
-def restore_random_state(tensors: dict[str, Tensor]) -> None:
-    """Takes back what `random_state` gave."""
-    torch.set_rng_state(tensors["random.cpu"])
-    for name, state in tensors.items():
-        if name.startswith("random.cuda.") and torch.cuda.is_available():
-            torch.cuda.set_rng_state(state, int(name.rsplit(".", 1)[1]))
+def restore_random_state(tensors: dict[str, Tensor], team: Team) -> None:
+    """Takes back what `random_state` gave; a process that was not there keeps its seed."""
+    if (name := f"random.cpu.{team.rank}") in tensors:
+        torch.set_rng_state(tensors[name])
+    if (name := f"random.cuda.{team.rank}") in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors[name])

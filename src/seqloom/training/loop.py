@@ -21,10 +21,10 @@ from seqloom.training.checkpoint import (
 )
 from seqloom.training.config import TrainConfig
 from seqloom.training.log import Log, peak_memory_mb
-from seqloom.training.loss import Loss, cross_entropy
 from seqloom.training.optimizer import MovingAverage, Update, Updater
 from seqloom.training.schedule import learning_rate
-from seqloom.types import PAD, Batch
+from seqloom.training.team import Learner, Team
+from seqloom.types import Batch
 
 
 class Validation(NamedTuple):
@@ -65,12 +65,15 @@ class Trainer:
         log: Log,
         stop: Callable[[], bool],  # True when the person or the system wants the run to end now
         device: torch.device,
+        team: Team | None = None,  # the processes that train together; this one alone if not given
     ) -> None:
+        self.team = team or Team()
         self.model, self.config, self.feed, self.validate = model, config, feed, validate
         self.checkpoints, self.log, self.stop, self.device = checkpoints, log, stop, device
         self.batches_per_epoch = batches_per_epoch
         self.updater = Updater(model, config)
         self.average = MovingAverage(model, config.ema) if config.ema else None
+        self.learner = self.team.learner(Learner(model, config.label_smoothing, config.precision))
         self.state = TrainState()
 
     def run(self) -> TrainState:
@@ -82,12 +85,12 @@ class Trainer:
         self.model.train()
         while not state.finished:
             loss = self._update(list(islice(feed, config.accumulate)), window)
-            state.seconds = time.monotonic() - began
+            state.seconds, stopping = self._agree(time.monotonic() - began)
             progress = self._progress()
             self.log.progress(progress, state.seconds * (1 / max(progress, 1e-9) - 1), window.brief(loss))
             if state.step % config.log_every == 0:
                 self._report(window)
-            state.finished, stopping = self._reason_to_end(progress), self.stop()
+            state.finished = self._reason_to_end(progress)
             if state.finished and window.count:
                 self._report(window)
             if state.finished or state.step % (config.validate_every or config.checkpoint_every) == 0:
@@ -106,11 +109,12 @@ class Trainer:
         """One optimiser step over the accumulated batches; the summed loss."""
         state, count = self.state, sum(feed.data.target_tokens for feed in feeds)
         total = torch.zeros((), device=self.device)
-        for feed in feeds:
+        for number, feed in enumerate(feeds, 1):
             window.see(feed.data)
-            batch = feed.data.to(self.device)
-            loss = batch_loss(self.model, batch, self.config.label_smoothing, self.config.precision)
-            loss.total.backward()  # type: ignore[no-untyped-call]
+            batch = self.team.share(feed.data).to(self.device)
+            with self.team.alone(self.learner) if number < len(feeds) else nullcontext():
+                loss = self.learner(batch)
+                loss.total.backward()
             total += loss.nll.detach()
         state.step += 1
         rate = learning_rate(self.config, state.step, self._progress())
@@ -120,7 +124,12 @@ class Trainer:
         state.epoch, state.batch = feeds[-1].epoch, feeds[-1].batch
         state.target_tokens += count
         window.add(total, count, update, rate)
-        return total / count
+        return total * self.team.size / count  # of this process's share; the report adds up all
+
+    def _agree(self, seconds: float) -> tuple[float, bool]:
+        """The time used up, and whether anybody wants the run to end now: the same in all processes."""
+        seconds, stop = self.team.most(seconds, float(self.stop()))
+        return seconds, bool(stop)
 
     def _progress(self) -> float:
         """How much of the nearest limit is used up, in [0, 1]."""
@@ -147,7 +156,7 @@ class Trainer:
 
     def _report(self, window: _Window) -> None:
         """Writes the measurements since the last report; the only place that waits for the device."""
-        values = window.close(self.state)
+        values = window.close(self.state, self.team)
         values["gradient_norms"] = self.updater.layer_norms(window.updates[-1].parts)
         self.log.record("train", self.state.step, values)
         self.state.skipped += window.skipped
@@ -167,7 +176,7 @@ class Trainer:
         if self.average:
             self.average.swap()
         self.model.eval()
-        result = self.validate()
+        result = self._measured()
         self.model.train()
         if self.average:
             self.average.swap()
@@ -181,20 +190,27 @@ class Trainer:
         self.log.record("valid", state.step, {**result.metrics, "best": improved, "seconds": state.seconds})
         self._save()
 
+    def _measured(self) -> Validation:
+        """What the leader measures; the others wait for it."""
+        return self.team.told(self.validate() if self.team.leads else None)  # type: ignore[return-value]
+
     def _save(self, *, interim: bool = False) -> None:
         """A checkpoint whose model.safetensors is what is served; raw weights go beside the moments."""
         self.state.interim = interim
-        training = {**self.updater.state(), **random_state()}
+        training = {**self.updater.state(), **random_state(self.team)}
         if self.average:
             training |= {f"raw.{name}": weight.detach() for name, weight in self.average.live.items()}
             self.average.swap()
-        self.checkpoints.save(weights_of(self.model), training, self.state)
+        if self.team.leads:
+            self.checkpoints.save(weights_of(self.model), training, self.state)
         if self.average:
             self.average.swap()
+        self.team.wait()
 
     def _resume(self) -> TrainState:
         """The state to go on from: the newest checkpoint's, or a new one."""
-        restored = self.checkpoints.restore(self.model)
+        restored = self.checkpoints.restore(self.model, tidy=self.team.leads)
+        self.team.wait()
         if restored is None:
             return self.state
         tensors, self.state = restored
@@ -203,7 +219,7 @@ class Trainer:
             for name, weight in self.average.live.items():
                 self.average.average[name] = weight.detach().clone()
                 weight.data.copy_(tensors[f"raw.{name}"])
-        restore_random_state(tensors)
+        restore_random_state(tensors, self.team)
         return self.state
 
     def _average_checkpoints(self) -> None:
@@ -213,24 +229,12 @@ class Trainer:
             return
         self.checkpoints.average(self.model, len(steps))
         self.model.eval()
-        result = self.validate()
+        result = self._measured()
         better = self.state.best is None or result.goal > self.state.best
         self.log.record("average", self.state.step, {**result.metrics, "of": len(steps), "best": better})
-        self.checkpoints.save_average(self.model, steps, best=better)
-
-
-def batch_loss(model: Any, batch: Batch, smoothing: float, precision: str) -> Loss:
-    """The summed loss of a batch under teacher forcing."""
-    autocast = (
-        torch.autocast(batch.source.device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
-    )
-    assert batch.target_out is not None
-    with autocast:
-        hidden, wanted = model.hidden(batch), batch.target_out
-        if 2 * batch.target_tokens < wanted.numel():  # few are asked for: the output layer sees no others
-            asked = wanted != PAD
-            hidden, wanted = hidden[asked].unsqueeze(0), wanted[asked].unsqueeze(0)
-        return cross_entropy(hidden, model.output, wanted, smoothing)
+        if self.team.leads:
+            self.checkpoints.save_average(self.model, steps, best=better)
+        self.team.wait()
 
 
 class _Window:
@@ -262,14 +266,14 @@ class _Window:
         """What moves beside the progress bar; on an accelerator the loss waits for the report."""
         return {"lr": self.rate} if loss.is_cuda else {"loss": loss.item(), "lr": self.rate}
 
-    def close(self, state: TrainState) -> dict[str, Any]:
+    def close(self, state: TrainState, team: Team) -> dict[str, Any]:
         skips = torch.stack([update.skipped for update in self.updates]).tolist()
         self.skipped = int(sum(skips))
         for skip in skips:
             self.skipped_in_a_row = self.skipped_in_a_row + 1 if skip else 0
         seconds = max(state.seconds - self.began, 1e-9)
         return {
-            "loss": torch.stack(self.nll).sum().item() / self.count,
+            "loss": team.sum(torch.stack(self.nll).sum()).item() / self.count,
             "learning_rate": self.rate,
             "gradient_norm": torch.stack([update.norm for update in self.updates]).median().item(),
             **self._clipping(),

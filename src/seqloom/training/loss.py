@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from seqloom.types import PAD
+from seqloom.types import PAD, Batch
 
 _CHUNK_ELEMENTS = 1 << 22  # logits alive at a time: 16 MB in float32, small enough to stay in cache
 
@@ -81,3 +82,17 @@ def cross_entropy(hidden: Tensor, output: nn.Linear, targets: Tensor, smoothing:
         rows, output.weight, output.bias, targets.flatten(), smoothing, torch.is_grad_enabled()
     )
     return Loss(total, nll)
+
+
+def batch_loss(model: Any, batch: Batch, smoothing: float, precision: str) -> Loss:
+    """The summed loss of a batch under teacher forcing."""
+    autocast = (
+        torch.autocast(batch.source.device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
+    )
+    assert batch.target_out is not None
+    with autocast:
+        hidden, wanted = model.hidden(batch), batch.target_out
+        if 2 * batch.target_tokens < wanted.numel():  # few are asked for: the output layer sees no others
+            asked = wanted != PAD
+            hidden, wanted = hidden[asked].unsqueeze(0), wanted[asked].unsqueeze(0)
+        return cross_entropy(hidden, model.output, wanted, smoothing)

@@ -19,6 +19,7 @@ from seqloom.training.checkpoint import (
     restore_random_state,
     weights_of,
 )
+from seqloom.training.team import Team
 
 Build = Callable[[], nn.Module]
 
@@ -60,10 +61,10 @@ def test_an_empty_folder_restores_nothing(tmp_path: Path, toy: Build) -> None:
 def test_random_draws_go_on_where_they_were() -> None:
     torch.manual_seed(5)
     torch.rand(3)
-    kept = {name: state.clone() for name, state in random_state().items()}
+    kept = {name: state.clone() for name, state in random_state(Team()).items()}
     expected = torch.rand(4)
     torch.manual_seed(6)
-    restore_random_state(kept)
+    restore_random_state(kept, Team())
     assert torch.equal(torch.rand(4), expected)
 
 

@@ -1,0 +1,130 @@
+"""Two processes train one model: the same gradients, the same bytes after a resume, and after a death."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from seqloom.data.batching import collate_ids
+from seqloom.training.team import Team
+from seqloom.types import PAD
+
+STEPS = 12
+OPTIONS = {
+    "model.size": "tiny",
+    "model.width": 16,
+    "model.heads": 2,
+    "model.layers": 1,
+    "model.ffn": 16,
+    "text.tokenizer": "word",
+    "train.max_steps": STEPS,
+    "train.checkpoint_every": 4,
+    "train.batch_tokens": 60,
+    "train.accumulate": 2,
+    "train.log_every": 4,
+    "train.threads": 1,
+    "train.warmup": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    draw, folder = random.Random(1), tmp_path_factory.mktemp("team")
+    words = [[str(draw.randrange(10)) for _ in range(draw.randrange(1, 9))] for _ in range(60)]
+    (folder / "pairs.tsv").write_text("".join(f"{' '.join(w)}\t{' '.join(w[::-1])}\n" for w in words))
+    return folder
+
+
+def _command(data: Path, name: str, processes: int, **more: object) -> list[str]:
+    chosen = {**OPTIONS, **{key.replace("_", ".", 1): value for key, value in more.items()}}
+    options = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
+    start = [sys.executable, "-m", "seqloom", "train", str(data / "pairs.tsv"), "--out", str(data / name)]
+    return [*start, "--processes", str(processes), *options]
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        _, told = done.communicate(timeout=240)
+    except subprocess.TimeoutExpired:
+        os.killpg(done.pid, signal.SIGKILL)  # the workers, too
+        raise
+    assert done.returncode == 0, told
+    return told
+
+
+def _weights(folder: Path, step: int = STEPS) -> dict[str, torch.Tensor]:
+    return load_file(folder / "checkpoints" / f"step-{step}" / "model.safetensors")
+
+
+def _same_bytes(one: Path, other: Path) -> bool:
+    names = ("model.safetensors", "training.safetensors")
+    files = [[f / "checkpoints" / f"step-{STEPS}" / name for name in names] for f in (one, other)]
+    return [path.read_bytes() for path in files[0]] == [path.read_bytes() for path in files[1]]
+
+
+@pytest.mark.timeout(280)
+def test_two_processes_make_the_updates_of_one(data: Path) -> None:
+    for name, processes in (("one", 1), ("two", 2)):
+        _run(_command(data, name, processes, model_dropout=0.0))
+    one, two = _weights(data / "one"), _weights(data / "two")
+    earlier = _weights(data / "one", 4)
+    moved, apart = (max(float((one[n] - other[n]).abs().max()) for n in one) for other in (earlier, two))
+    assert apart < 0.01 * moved  # sums in another order, nothing else
+    logs = [(data / name / "metrics.jsonl").read_text().count('"train"') for name in ("one", "two")]
+    assert logs == [STEPS // 4] * 2  # only one of the two writes
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_process_that_is_killed_comes_back_and_the_end_is_the_same(data: Path) -> None:
+    _run(_command(data, "calm", 2))
+    disturbed = subprocess.Popen(_command(data, "killed", 2), stderr=subprocess.PIPE, text=True)
+    checkpoint = data / "killed" / "checkpoints" / "step-4"
+    while not checkpoint.is_dir():
+        assert disturbed.poll() is None, disturbed.communicate()
+        time.sleep(0.05)
+    workers = _descendants(disturbed.pid)
+    os.kill(workers[-1], signal.SIGKILL)
+    _, told = disturbed.communicate(timeout=400)
+    assert disturbed.returncode == 0, told
+    assert _same_bytes(data / "calm", data / "killed")
+
+
+def _descendants(pid: int) -> list[int]:
+    """The process's children's children …, the youngest last."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
+    )
+    children = [int(word) for word in listed.stdout.split()]
+    return children + [below for child in children for below in _descendants(child)]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_the_shares_of_a_batch_are_the_batch(rows: int) -> None:
+    targets = [list(range(4, 5 + i)) for i in range(rows)]
+    batch = collate_ids([[4]] * rows, targets, range(rows))
+    shares = [Team(rank, 2).share(batch) for rank in (0, 1)]
+    assert sum(share.target_tokens for share in shares) == batch.target_tokens
+    assert all(len(share.source) >= 1 for share in shares)
+    found = sorted(
+        tuple(row[row != PAD].tolist()) for share in shares for row in share.target_out if (row != PAD).any()
+    )
+    assert found == sorted((*target, 2) for target in targets)
+
+
+def test_alone_nothing_is_shared() -> None:
+    batch = collate_ids([[4], [5]], [[4], [5]], [0, 1])
+    team = Team()
+    assert team.share(batch) is batch
+    assert team.most(1.0, 0.0) == [1.0, 0.0]
+    assert team.told("word") == "word"
