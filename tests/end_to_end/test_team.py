@@ -78,8 +78,9 @@ def test_two_processes_make_the_updates_of_one(data: Path) -> None:
         _run(_command(data, name, processes, model_dropout=0.0))
     one, two = _weights(data / "one"), _weights(data / "two")
     earlier = _weights(data / "one", 4)
-    moved, apart = (max(float((one[n] - other[n]).abs().max()) for n in one) for other in (earlier, two))
-    assert apart < 0.01 * moved  # sums in another order, nothing else
+    # On average: where the true gradient is 0, as of the keys' biases, Adam makes a step of its rounding.
+    moved, apart = (sum(float((one[n] - other[n]).abs().sum()) for n in one) for other in (earlier, two))
+    assert apart < 0.01 * moved
     logs = [(data / name / "metrics.jsonl").read_text().count('"train"') for name in ("one", "two")]
     assert logs == [STEPS // 4] * 2  # only one of the two writes
 
