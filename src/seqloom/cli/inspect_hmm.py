@@ -42,16 +42,17 @@ def hmm(
 def _trellis(folder: Path, text: str) -> Trellis:
     from seqloom.registry import architecture
     from seqloom.run import Run, load_counting
+    from seqloom.statistical.hmm.trellis import HasTrellis
 
     run = Run.open(folder)
     name = run.config().model.name
-    if not hasattr(architecture(name).build, "trellis"):
-        raise SeqloomError(
-            f"The model of {folder} ({name}) has no hidden states to show.", "give a run of hmm or hmm-lm"
-        )
-    model, tokenizers = load_counting(run)
-    trellis: Trellis = model.trellis(text, tokenizers)  # type: ignore[attr-defined]
-    return trellis
+    if architecture(name).counting:
+        model, tokenizers = load_counting(run)
+        if isinstance(model, HasTrellis):
+            return model.trellis(text, tokenizers)
+    raise SeqloomError(
+        f"The model of {folder} ({name}) has no hidden states to show.", "give a run of hmm or hmm-lm"
+    )
 
 
 def _print(trellis: Trellis) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -35,6 +35,7 @@ class Trellis:
         }
 
 
+@runtime_checkable
 class HasTrellis(Protocol):
     """A model with hidden states that can show them."""
 

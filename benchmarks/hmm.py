@@ -1,0 +1,240 @@
+"""Hidden Markov models: speed and likelihood beside hmmlearn, spoken digits, and tags of real words.
+
+    python benchmarks/hmm.py                        hmmlearn and ours, from the same start on the same data
+    python benchmarks/hmm.py --digits runs/digits   one model per digit; folds are those of benchmarks/digits.py
+    python benchmarks/hmm.py --tags runs/tags       English words to parts of speech, 900 and 100 sentences
+
+The sequences of the first are drawn from a random model. hmmlearn has no priors, so that both do plain EM. It
+works with one thread; ours is timed with one and with two. `--json FILE` keeps what is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from digits import FOLDS, SPEAKERS, find_clips, run, write_tables
+from machine import describe
+from torch import Tensor
+
+from seqloom import SeqloomError
+from seqloom.config import compose
+from seqloom.pipeline import train
+from seqloom.statistical.hmm.gaussian import Gaussians
+from seqloom.statistical.hmm.model import Hmm
+from seqloom.statistical.hmm.starts import chain_start, gaussian_start
+
+STATES = 5
+SHAPES = ((1, 13), (1, 39), (4, 13), (4, 39))  # components of a state, features of a frame
+THREADS = (1, 2)
+TRAINED = 900  # sentences of the treebank; the rest is the test
+
+
+@dataclass(frozen=True)
+class Time:
+    """Of the clock, and of the processor: the latter hardly depends on what else the machine does."""
+
+    wall: float
+    processor: float
+
+    @classmethod
+    def of(cls, work: Callable[[], Any]) -> tuple[Time, Any]:
+        """The time that the work takes, and what comes of it."""
+        wall, processor = time.perf_counter(), time.process_time()
+        found = work()
+        return cls(time.perf_counter() - wall, time.process_time() - processor), found
+
+
+@dataclass(frozen=True)
+class Race:
+    """Ours and hmmlearn's on the same sequences from the same start."""
+
+    mixtures: int
+    features: int
+    frames: int
+    iterations: int
+    log_likelihood: float  # before the last iteration
+    difference: float  # of hmmlearn's, relative
+    hmmlearn: Time
+    ours: dict[int, Time]  # by threads
+
+    def line(self) -> str:
+        """A row of the table."""
+        kind = f"mixture of {self.mixtures}" if self.mixtures > 1 else "Gaussian"
+        alone = self.ours[THREADS[0]]
+        ratios = [self.hmmlearn.processor / alone.processor]
+        ratios += [self.hmmlearn.wall / self.ours[threads].wall for threads in THREADS]
+        return (
+            f"| {kind}, {self.features} features | {self.hmmlearn.processor:.1f} s | {alone.processor:.2f} s | "
+            f"{' | '.join(f'{ratio:.1f}' for ratio in ratios)} | {self.log_likelihood:,.0f} | "
+            f"{self.difference:.1e} |"
+        )
+
+
+HEAD = (
+    "| emissions | hmmlearn, processor | ours, 1 thread | times as fast | by the clock | the same, 2 threads "
+    "| log-likelihood | relative difference |\n|---|---|---|---|---|---|---|---|"
+)
+
+
+def draw(count: int, mixtures: int, features: int) -> list[Tensor]:
+    """Sequences of 20 to 100 frames from a random model whose states last a while."""
+    random = torch.Generator().manual_seed(1)
+    shape = (STATES, mixtures, features)
+    means = torch.randn(shape, generator=random, dtype=torch.float64)
+    start, uniform = chain_start(STATES, "ergodic")
+    transition = 0.4 * uniform + 0.6 * torch.eye(STATES, dtype=torch.float64)
+    weights = torch.full(shape[:2], 1 / mixtures, dtype=torch.float64)
+    emission = Gaussians.of(weights, means, torch.ones_like(means), torch.zeros(features))
+    model = Hmm(start, transition, emission)
+    lengths = torch.randint(20, 101, (count,), generator=random).tolist()
+    return [model.sample(length, random)[1] for length in lengths]
+
+
+def theirs(model: Hmm, iterations: int) -> Any:
+    """hmmlearn's model of the same parameters, without priors."""
+    from hmmlearn.hmm import GMMHMM, GaussianHMM
+
+    emission = model.emission
+    assert isinstance(emission, Gaussians)
+    options = {"covariance_type": "diag", "n_iter": iterations, "tol": -np.inf, "init_params": ""}
+    if emission.weights.shape[1] == 1:
+        other = GaussianHMM(STATES, covars_prior=0.0, covars_weight=0.0, **options)
+        other.means_, other.covars_ = emission.means[:, 0].numpy(), emission.covariances[:, 0].numpy()
+    else:
+        other = GMMHMM(*emission.weights.shape, **options)
+        other.weights_, other.means_ = emission.weights.numpy(), emission.means.numpy()
+        other.covars_ = emission.covariances.numpy()
+    other.startprob_, other.transmat_ = model.start.numpy(), model.transition.numpy()
+    return other
+
+
+def race(count: int, mixtures: int, features: int, iterations: int) -> Race:
+    """Both, one after the other; packing the sequences counts as ours."""
+    sequences = draw(count, mixtures, features)
+    random = torch.Generator().manual_seed(2)
+    model = gaussian_start(sequences[:200], STATES, random, mixtures=mixtures, floor=0.0)
+    ours, last = {}, 0.0
+    for threads in THREADS:
+        torch.set_num_threads(threads)
+        ours[threads], fit = Time.of(lambda: model.fit(sequences, iterations=iterations, tolerance=-1.0))
+        last = fit.history[-1]
+    other, flat = theirs(model, iterations), torch.cat(sequences).numpy()
+    hmmlearn, _ = Time.of(lambda: other.fit(flat, [len(one) for one in sequences]))
+    difference = abs(last - other.monitor_.history[-1]) / abs(last)
+    return Race(mixtures, features, len(flat), iterations, last, difference, hmmlearn, ours)
+
+
+def races(count: int, iterations: int) -> list[dict[str, Any]]:
+    """Prints the table."""
+    print(HEAD)
+    found = []
+    for mixtures, features in SHAPES:
+        found.append(race(count, mixtures, features, iterations))
+        print(found[-1].line(), flush=True)
+    return [asdict(one) for one in found]
+
+
+def digits(folder: Path, size: str) -> list[dict[str, Any]]:
+    """Accuracy by fold; the mean over the folds of new speakers last."""
+    clips, rows = find_clips(os.environ), []
+    for fold in FOLDS:
+        tables = write_tables(clips, fold, folder / "data")
+        values = {"data.train": str(tables["train"]), "data.valid": str(tables["valid"])}
+        config = compose(None, {"model.name": "hmm-classifier", "model.size": size, **values})
+        rows.append({"fold": fold, "size": size, **run(config, folder / f"{fold}-{size}", tables["test"])})
+        print(rows[-1], flush=True)
+    new = [row["right"] for row in rows if row["fold"] in SPEAKERS]
+    print(f"new speakers: {sum(new) / len(new):.1f} % right on average")
+    return rows
+
+
+def sentences(environment: Mapping[str, str]) -> Iterator[tuple[list[str], list[str]]]:
+    """The words and their parts of speech of every sentence of the treebank."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    path = Path(environment.get("SEQLOOM_DATA", beside)) / "treebank" / "pud-english.conllu.gz"
+    if not path.is_file():
+        raise SeqloomError(
+            f"The treebank {path} is missing.", "set SEQLOOM_DATA to the folder that has treebank/"
+        )
+    text = gzip.decompress(path.read_bytes()).decode("utf-8")
+    for block in text.strip().split("\n\n"):
+        fields = [line.split("\t") for line in block.splitlines() if line[0].isdigit()]
+        words = [field for field in fields if field[0].isdigit()]  # neither 3-4 nor 3.1
+        yield [word[1] for word in words], [word[3] for word in words]
+
+
+def tags(folder: Path) -> dict[str, float]:
+    """The share of right tags: of the tagger, and of every word's most frequent tag."""
+    rows = list(sentences(os.environ))
+    learned, tested = rows[:TRAINED], rows[TRAINED:]
+    folder.mkdir(parents=True, exist_ok=True)
+    table = folder / "train.tsv"
+    table.write_text(
+        "".join(f"{' '.join(words)}\t{' '.join(row)}\n" for words, row in learned), encoding="utf-8"
+    )
+    translator = train(table, out=folder / "run", model="hmm", quiet=True)
+    answers = [best[0].text.split() for best in translator.translate([" ".join(words) for words, _ in tested])]
+    seen, every = dict[str, Counter[str]](), Counter[str]()
+    for words, row in learned:
+        for word, tag in zip(words, row, strict=True):
+            seen.setdefault(word, Counter())[tag] += 1
+            every[tag] += 1
+    usual = [[seen.get(word, every).most_common(1)[0][0] for word in words] for words, _ in tested]
+    right = [tag for _, row in tested for tag in row]
+    new = [word not in seen for words, _ in tested for word in words]
+    figures: dict[str, float] = {"words": len(right), "new_words": sum(new)}
+    for name, guessed in (("hmm", answers), ("most_frequent_tag", usual)):
+        hits = [one == two for one, two in zip([tag for row in guessed for tag in row], right, strict=True)]
+        figures[name] = 100 * float(np.mean(hits))
+        figures[f"{name}_new_words"] = 100 * float(
+            np.mean([hit for hit, is_new in zip(hits, new, strict=True) if is_new])
+        )
+    print(json.dumps(figures, indent=2))
+    return figures
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--sequences", type=int, default=2000)
+    parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument("--digits", type=Path, metavar="FOLDER", help="of the run directories")
+    parser.add_argument("--size", default="small", help="of the models of digits")
+    parser.add_argument("--tags", type=Path, metavar="FOLDER", help="of the run directory")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse()
+    found: Any
+    if options.digits:
+        found = digits(options.digits, options.size)
+    elif options.tags:
+        found = tags(options.tags)
+    else:
+        found = races(options.sequences, options.iterations)
+    if options.json:
+        machine = asdict(describe(torch.get_num_threads(), torch.__version__))
+        options.json.write_text(json.dumps({"machine": machine, "found": found}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SeqloomError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
