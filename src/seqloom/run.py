@@ -17,6 +17,7 @@ from seqloom.decode.generation import Generator
 from seqloom.decode.scoring import ForcedScorer, MaskedScorer
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError, unknown
+from seqloom.files import read_json
 from seqloom.registry import architecture
 from seqloom.statistical.counting import CountingModel, OwnSearch
 from seqloom.text.config import MASK
@@ -31,7 +32,7 @@ from seqloom.training.checkpoint import (
     read_tensors,
 )
 from seqloom.training.log import clipping, read_metrics
-from seqloom.types import Translator
+from seqloom.types import Head, Translator
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,24 @@ class Run:
         raise SeqloomError(
             f"{self.folder} has no checkpoint yet.", f"seqloom resume {self.folder} goes on training"
         )
+
+    @property
+    def alignment_file(self) -> Path:
+        """Which head aligns words best, if it was found out."""
+        return self.folder / "alignment.json"
+
+    def alignment_head(self) -> Head | None:
+        """The head whose attention is the alignment of an answer; None: the mean of all."""
+        if not self.alignment_file.is_file():
+            return None
+        try:
+            values = read_json(self.alignment_file)
+            return Head(int(values["layer"]), int(values["head"]), bool(values["later"]))
+        except (SeqloomError, KeyError, TypeError, ValueError) as error:
+            raise SeqloomError(
+                f"{self.alignment_file} does not name a head: it is damaged.",
+                "remove it, or choose again by seqloom evaluate-alignment --keep",
+            ) from error
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""
@@ -212,7 +231,9 @@ def load(
     run = _open(folder, "translate", checkpoint, device)
     if isinstance(run.model, OwnSearch):
         return run.model.translator(run.tokenizers, run.config.search, workers=workers)
-    return ModelTranslator(run.model, run.tokenizers, run.config.search, run.device)
+    return ModelTranslator(
+        run.model, run.tokenizers, run.config.search, run.device, Run(Path(folder)).alignment_head()
+    )
 
 
 def load_decoder(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> ModelTranslator:

@@ -92,6 +92,7 @@ class Head(NamedTuple):
 
     layer: int
     head: int
+    later: bool = False  # a token's weights are those of the next step, when it is read
 
 
 class Step(NamedTuple):

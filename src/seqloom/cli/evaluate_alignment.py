@@ -14,6 +14,7 @@ from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.evaluate.alignment import AlignmentScore, Gold, Link
+    from seqloom.inspect.alignment import Look
 
     Rows = Sequence[Collection[Link]]
 
@@ -30,6 +31,9 @@ def evaluate_alignment(
     target_column: Annotated[str | None, typer.Option(help="Of the pairs: a name or a number.")] = None,
     checkpoint: Annotated[str | None, typer.Option(help="Of the run; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    keep: Annotated[
+        bool, typer.Option("--keep", help="The run's alignments are the best head's from now on.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure word links against a gold standard: alignment error rate, precision, recall and F1.
@@ -40,8 +44,11 @@ def evaluate_alignment(
     from seqloom.evaluate.alignment import score_alignment
 
     right = read_gold(gold, gold_from)
+    if keep and not run:
+        raise SeqloomError("--keep is for the attention of a run, and none is named.", "add --run RUN")
+    looks = _attention(run, links, source_column, target_column, checkpoint, device) if run else []
     if run:
-        found = _attention(run, links, source_column, target_column, checkpoint, device)
+        found: dict[str, Rows] = {look.name: look.links for look in looks}
     else:
         found = {str(links): _read_links(links, links_from)}
     for rows in found.values():
@@ -52,6 +59,9 @@ def evaluate_alignment(
             )
     scores = {name: score_alignment(rows, right) for name, rows in found.items()}
     best = sorted(scores.items(), key=lambda item: item[1].aer)
+    if keep and run:
+        ranked = sorted((look for look in looks if look.head), key=lambda look: scores[look.name].aer)
+        _keep(run, ranked[0], gold)
     if json_:
         reports = [{"name": name, **score.as_dict()} for name, score in best]
         print(json.dumps(reports if run else reports[0], indent=2, ensure_ascii=False))
@@ -93,7 +103,7 @@ def _attention(
     target_column: str | None,
     checkpoint: str | None,
     device: str,
-) -> dict[str, Rows]:
+) -> list[Look]:
     """The links of every pair, for every way to read them off the attention."""
     from seqloom.cli.align import data_config
     from seqloom.data.report import DataReport
@@ -111,7 +121,17 @@ def _attention(
         )
     if not looks:
         raise SeqloomError(f"{pairs} has no pair with words on both sides.", "check its format and columns")
-    return {look.name: look.links for look in looks}
+    return looks
+
+
+def _keep(run: Path, look: Look, gold: Path) -> None:
+    """Writes which head aligns words best."""
+    from seqloom.files import write_json
+    from seqloom.run import Run
+
+    assert look.head is not None
+    write_json(Run.open(run).alignment_file, {**look.head._asdict(), "chosen_by": str(gold)})
+    print(f"the alignments of {run} are from now on those of {look.name}", file=sys.stderr)
 
 
 def _print(scores: list[tuple[str, AlignmentScore]]) -> None:
@@ -120,7 +140,7 @@ def _print(scores: list[tuple[str, AlignmentScore]]) -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("links")
+    table.add_column("links", min_width=24)
     for head in ("AER", "precision", "recall", "F1", "linked", "sure", "sentences"):
         table.add_column(head, justify="right")
     for name, score in scores:

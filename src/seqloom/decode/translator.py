@@ -215,6 +215,8 @@ class ModelTranslator:
         alignment: tuple[tuple[float, ...], ...] = ()
         if found.attention is not None:
             rows = found.attention[:, : len(source) + self.tokenizers.source_end].tolist()
+            if self.alignment_head and self.alignment_head.later:
+                rows = [*rows[1:], rows[-1]]
             alignment = tuple(tuple(row) for row in rows)
         return Hypothesis(
             text=self.tokenizers.target.decode(found.tokens),

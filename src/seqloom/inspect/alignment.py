@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
+from seqloom.decode.scoring import forced_attention
 from seqloom.decode.translator import batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.alignment import Gold, Link
@@ -21,7 +22,7 @@ from seqloom.inspect.picture import check_suffix, new_figure, save_figure
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.training import SPACE
-from seqloom.types import StepModel
+from seqloom.types import Head, StepModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,8 +117,15 @@ def _label(axes: Axes, columns: list[str], rows: list[str], size: float) -> None
 class Look:
     """One way to read links off a model's attention, with the links of every pair."""
 
-    name: str
+    head: Head | None  # None: the mean of all
+    later: bool  # read off one step later
     links: list[list[Link]]
+
+    @property
+    def name(self) -> str:
+        """For a person, who counts from 1."""
+        where = f"layer {self.head.layer + 1}, head {self.head.head + 1}" if self.head else "mean"
+        return f"{where}, {'reading' if self.later else 'writing'}"
 
 
 @torch.inference_mode()
@@ -138,21 +146,21 @@ def attention_looks(
     sources = [tokenizers.source.encode(source) for source, _ in pairs]
     targets = [tokenizers.target.encode(target) for _, target in pairs]
     whole = [i for i in range(len(pairs)) if sources[i] and targets[i]]
-    found: dict[str, list[list[Link]]] = {}
+    found: dict[tuple[Head | None, bool], list[list[Link]]] = {}
     widths = [max(len(sources[i]), len(targets[i])) + 1 for i in whole]
     for group in batches_by_length(widths, search.model_copy(update={"beam": 1})):
         chosen = [whole[place] for place in group]
         looks = _forced(model, [sources[i] for i in chosen], [targets[i] for i in chosen], device)
         for row, i in enumerate(chosen):
             words = token_words(tokenizers.source, pairs[i][0]), token_words(tokenizers.target, pairs[i][1])
-            for name, weights in looks:
-                for when, delay in (("writing", 0), ("reading", 1)):
+            for head, weights in looks:
+                for delay in (0, 1):
                     part = weights[row, delay : delay + len(targets[i]), : len(sources[i])]
-                    links = found.setdefault(f"{name}, {when}", [[] for _ in pairs])
+                    links = found.setdefault((head, bool(delay)), [[] for _ in pairs])
                     links[i] = soft_links(part, *words)
         if on_progress:
             on_progress(len(group))
-    return [Look(name, links) for name, links in found.items()]
+    return [Look(head and head._replace(later=later), later, links) for (head, later), links in found.items()]
 
 
 def soft_links(weights: Weights, source_words: Sequence[int], target_words: Sequence[int]) -> list[Link]:
@@ -167,21 +175,18 @@ def soft_links(weights: Weights, source_words: Sequence[int], target_words: Sequ
 
 def _forced(
     model: StepModel, sources: list[list[int]], targets: list[list[int]], device: torch.device | str
-) -> list[tuple[str, Weights]]:
-    """The attention of each part of the model, (B, T + 1, S), while it writes the targets and their ends."""
+) -> list[tuple[Head | None, Weights]]:
+    """The attention of all heads on average (None), then of each, (B, T + 1, S), while targets are written."""
     batch = collate_ids(sources, targets, range(len(sources))).to(device)
-    assert batch.target_in is not None
-    memory, state = model.start(batch)
-    rows = []
-    for last in batch.target_in.unbind(dim=1):
-        step = model.step(memory, state, last)
-        state = step.state
-        if step.attention is None:
-            raise SeqloomError(
-                "The model has no attention from which links could be read.", "choose a run with attention"
-            )
-        rows.append(step.attention)
-    return [("mean", torch.stack(rows, dim=1).double().cpu().numpy())]
+    looked = forced_attention(model, batch)
+    if looked is None:
+        raise SeqloomError(
+            "The model has no attention from which links could be read.", "choose a run with attention"
+        )
+    weights = looked.double().cpu().numpy()  # (B, T + 1, L, H, S)
+    layers, heads = weights.shape[2:4]
+    each = [Head(layer, head) for layer in range(layers) for head in range(heads)]
+    return [(None, weights.mean(axis=(2, 3))), *((one, weights[:, :, one.layer, one.head]) for one in each)]
 
 
 def token_words(tokenizer: Tokenizer, text: str) -> list[int]:

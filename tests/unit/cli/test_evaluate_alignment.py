@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
+
+from seqloom.run import Run, load_decoder
 
 Command = Callable[..., Any]
 
@@ -67,6 +70,37 @@ def test_attention_is_scored_in_every_way_the_best_first(
     assert {name.split(", ")[-1] for name in (one["name"] for one in found)} == {"writing", "reading"}
     assert [one["aer"] for one in found] == sorted(one["aer"] for one in found)
     assert all(one["links"] == sum(counts) for one in found)  # one per target word
+
+
+def test_the_best_head_is_kept_for_the_alignments_of_answers(
+    runs: Path, command: Command, tmp_path: Path
+) -> None:
+    run = copytree(runs / "pairs", tmp_path / "run", symlinks=True)
+    gold = tmp_path / "gold.txt"
+    gold.write_text("0-0\n" * len((runs / "pairs.tsv").read_text().splitlines()), encoding="utf-8")
+    ask = ("evaluate-alignment", runs / "pairs.tsv", gold, "--run", run)
+    before = load_decoder(run).translate(["a man"], alignment=True)[0][0].alignment
+    done = command(*ask, "--keep", "--json")
+    assert done.code == 0, done.err
+    best = next(one["name"] for one in json.loads(done.out) if one["name"].startswith("layer"))
+    assert f"are from now on those of {best}" in done.err
+    head = Run.open(run).alignment_head()
+    assert head is not None and f"layer {head.layer + 1}, head {head.head + 1}" in best
+    told = json.loads(command("inspect", "attention", run, "a man", "--json").out)
+    weights = told["weights"][head.layer][head.head]
+    after = load_decoder(run).translate(["a man"], alignment=True)[0][0].alignment
+    expected = [*weights[1:], weights[-1]] if head.later else weights
+    for row, wanted in zip(after[:-2], expected, strict=False):
+        assert row == pytest.approx(wanted, abs=1e-4)
+    assert after != before
+    (run / "alignment.json").write_text("{}")
+    assert "does not name a head" in command("translate", run, "--json", "--alignment", given="a\n").err
+
+
+def test_only_a_run_has_a_head_to_keep(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("0-0\n")
+    done = command("evaluate-alignment", tmp_path / "a", tmp_path / "a", "--keep")
+    assert done.code == 2 and "--keep is for the attention of a run" in done.err
 
 
 def test_a_model_without_attention_is_told(runs: Path, back: Path, command: Command, tmp_path: Path) -> None:
