@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 from seqloom.training.checkpoint import load_weights, weights_of
 from seqloom.training.config import TrainConfig
-from seqloom.training.loop import batch_loss
+from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import Updater
 from seqloom.types import PAD, Batch
 

@@ -13,7 +13,7 @@ from seqloom.decode.plan import Plan
 from seqloom.decode.search import beam_search
 from seqloom.training.checkpoint import load_weights, weights_of
 from seqloom.training.config import TrainConfig
-from seqloom.training.loop import batch_loss
+from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import Updater
 from seqloom.types import Batch
 

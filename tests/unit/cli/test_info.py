@@ -140,6 +140,7 @@ def test_the_cost_as_json(config: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert facts["vocabulary"] == {
         "source": 40,
         "target": 40,
+        "features": False,
         "shared": True,
         "from": "text.vocab_size, the most there can be",
     }

@@ -18,7 +18,7 @@ from seqloom.nn.multihead import SelfAttention
 from seqloom.nn.positions import PositionName
 from seqloom.registry import architecture, architectures
 from seqloom.training.config import TrainConfig
-from seqloom.training.loop import batch_loss
+from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import Updater
 from seqloom.types import Batch, Vocabularies
 

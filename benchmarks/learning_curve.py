@@ -1,0 +1,137 @@
+"""Where neural models overtake phrase-based translation: BLEU by the number of training pairs.
+
+    python benchmarks/learning_curve.py --data multi30k/tokenised --work runs/curve [--out curve.png]
+
+Multi30k English to German, tokenised files: the first 500, 2,000, 8,000 and all 29,000 pairs. Every model gets
+the same pairs and the same validation file, which chooses the checkpoint of a neural model and the weights of the
+phrase-based one; the test file is decoded once per run. What is done is not done again, and an interrupted run
+goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from trials import Row, read_rows, record, train_or_resume
+
+from seqloom import SeqloomError
+from seqloom.config import compose
+from seqloom.evaluate.metrics import evaluate, parse_metrics
+from seqloom.inspect.picture import new_figure, save_figure
+
+SIZES = (500, 2000, 8000, 29_000)
+VOCABULARY = {500: 1500, 2000: 3000, 8000: 5000, 29_000: 8000}
+STEPS = {500: 500, 2000: 800, 8000: 1600, 29_000: 4000}
+NEURAL: dict[str, Any] = {
+    "model.width": 128,
+    "model.dropout": 0.3,
+    "text.tokenizer": "bpe",
+    "train.schedule": "cosine",
+    "train.learning_rate": 0.002,
+    "train.warmup": 200,
+    "train.batch_tokens": 3000,
+    "train.ema": 0.99,
+    "train.threads": 1,
+    "train.metrics": "bleu:none",
+    "train.best_by": "bleu:none",
+    "train.checkpoint_every": 100,
+    "search.beam": 1,
+}
+MODELS: dict[str, dict[str, Any]] = {
+    "phrase": {"train.threads": 1},
+    "transformer": {**NEURAL, "model.layers": 3, "model.heads": 4, "model.ffn": 512},
+    "lstm-additive": {**NEURAL, "model.width": 256},
+}
+
+
+def lines(file: Path, count: int | None = None) -> list[str]:
+    """The first lines of a packed file."""
+    with gzip.open(file, "rt", encoding="utf-8") as stream:
+        return [line.rstrip("\n") for line in islice(stream, count)]
+
+
+def options(model: str, size: int, data: Path, work: Path) -> dict[str, Any]:
+    """The configuration of one run, whose pairs are written first."""
+    table = work / f"pairs-{size}.tsv"
+    sides = (lines(data / f"train.lc.norm.tok.{language}.gz", size) for language in ("en", "de"))
+    work.mkdir(parents=True, exist_ok=True)
+    table.write_text("".join(f"{s}\t{t}\n" for s, t in zip(*sides, strict=True)), encoding="utf-8")
+    neural = {"train.max_steps": STEPS[size], "text.vocab_size": VOCABULARY[size]}
+    return {
+        "data.train": str(table),
+        "data.valid_source": str(data / "val.lc.norm.tok.en.gz"),
+        "data.valid_target": str(data / "val.lc.norm.tok.de.gz"),
+        "model.name": model,
+        **MODELS[model],
+        **({} if model == "phrase" else neural),
+    }
+
+
+def measure(model: str, size: int, data: Path, work: Path) -> Row:
+    """BLEU of one run on the test file."""
+    translator = train_or_resume(compose(None, options(model, size, data, work)), work / f"{model}-{size}")
+    sources, references = (lines(data / f"test_2016_flickr.lc.norm.tok.{side}.gz") for side in ("en", "de"))
+    beam = {} if model == "phrase" else {"beam": 5}
+    answers = [found[0].text for found in translator.translate(sources, **beam)]
+    (score,) = evaluate(answers, [[line] for line in references], parse_metrics("bleu:none"))
+    return {"model": model, "pairs": size, "bleu": score.value, "low": score.low, "high": score.high}
+
+
+def picture(rows: Sequence[Row], path: Path) -> None:
+    """Writes the curves, with the interval of every point."""
+    figure = new_figure(6.5, 4)
+    axes = figure.subplots()
+    for name in dict.fromkeys(row["model"] for row in rows):
+        found = sorted((row for row in rows if row["model"] == name), key=lambda row: row["pairs"])
+        xs, values = [row["pairs"] for row in found], [row["bleu"] for row in found]
+        spread = [
+            [row["bleu"] - row["low"] for row in found],
+            [row["high"] - row["bleu"] for row in found],
+        ]
+        axes.errorbar(xs, values, yerr=spread, marker="o", capsize=2, label=name)
+    axes.set_xscale("log")
+    axes.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
+    axes.minorticks_off()
+    axes.set_xlabel("training pairs")
+    axes.set_ylabel("BLEU on test_2016_flickr")
+    axes.grid(axis="y", color="0.9")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    axes.set_title("Multi30k English → German: who needs how much data", loc="left", fontsize=11)
+    save_figure(figure, path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="the folder of the tokenised Multi30k files")
+    parser.add_argument("--work", type=Path, required=True, help="where runs and records go")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--sizes", nargs="+", type=int, choices=SIZES, default=SIZES)
+    parser.add_argument("--out", type=Path, help="draw the curves: .png, .svg or .pdf")
+    arguments = parser.parse_args()
+    file = arguments.work / "curve.jsonl"
+    for size in arguments.sizes:
+        for model in arguments.models:
+            if not any((row["model"], row["pairs"]) == (model, size) for row in read_rows(file)):
+                row = measure(model, size, arguments.data, arguments.work)
+                record(file, row)
+                print(row, file=sys.stderr, flush=True)
+    rows = read_rows(file)
+    for row in rows:
+        print(f"{row['model']:<16}{row['pairs']:>8,}{row['bleu']:>8.1f}  [{row['low']:.1f}, {row['high']:.1f}]")
+    if arguments.out:
+        picture(rows, arguments.out)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except SeqloomError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
