@@ -3,9 +3,9 @@
     python benchmarks/learning_curve.py --data multi30k/tokenised --work runs/curve [--out curve.png]
 
 Multi30k English to German, tokenised files: the first 500, 2,000, 8,000 and all 29,000 pairs. Every model gets
-the same pairs and the same validation file, which chooses the checkpoint of a neural model and the weights of the
-phrase-based one; the test file is decoded once per run. What is done is not done again, and an interrupted run
-goes on.
+the same pairs and the same validation file, which chooses the checkpoint of a neural model and the weights of
+the phrase-based one; the test file is decoded once per run. What is done is not done again, and a run that was
+broken off goes on.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def measure(
     command: Sequence[str], metrics: Path, workload: Workload, *, name: str, version: str, log: Path
 ) -> Measurement:
     """Runs the command to its end and measures it by `metrics`, where it writes a line at every update."""
-    environment = _environment(workload.threads, cache=log.parent / "cache")
+    environment = child_environment(workload.threads, cache=log.parent / "cache")
     with open(log, "wb") as output:
         started = time.monotonic()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
@@ -104,7 +104,7 @@ def _watch(process: subprocess.Popen[bytes], metrics: Path, started: float) -> t
         time.sleep(_POLL_SECONDS)
 
 
-def _environment(threads: int, *, cache: Path) -> dict[str, str]:
-    """This process's variables, with a fresh cache: no contestant starts from what an earlier run prepared."""
+def child_environment(threads: int, *, cache: Path) -> dict[str, str]:
+    """This process's variables, with a cache of the benchmark: nothing starts from what was prepared before."""
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
     return {**os.environ, **limits, "CUDA_VISIBLE_DEVICES": "", "SEQLOOM_CACHE": str(cache)}

@@ -19,7 +19,7 @@ from workload import LSTM, PIECES, VOCABULARY, Transformer, Workload
 _HERE = Path(__file__).resolve().parent
 _NEVER = 10**9  # updates between two validations or checkpoints
 
-_OPENNMT = Environment(
+OPENNMT = Environment(
     name="opennmt",
     package="OpenNMT-py",
     version="3.5.1",
@@ -53,7 +53,7 @@ _JOEYNMT = Environment(
 def opennmt(model: Transformer, workload: Workload, environments: Path, folder: Path) -> Measurement:
     """OpenNMT-py's Transformer."""
     config = _opennmt_config(model, workload, folder)
-    return _train(_OPENNMT, "-config", config, workload, environments, folder, name="OpenNMT-py")
+    return _train(OPENNMT, "-config", config, workload, environments, folder, name="OpenNMT-py")
 
 
 def joeynmt(

@@ -125,6 +125,12 @@ def find_multi30k(environment: Mapping[str, str]) -> Path:
     return folder
 
 
+def unpacked(folder: Path, name: str) -> bytes:
+    """What the file of that name holds, which is there as it is or with .gz behind its name."""
+    packed = folder / f"{name}.gz"
+    return gzip.decompress(packed.read_bytes()) if packed.is_file() else (folder / name).read_bytes()
+
+
 def prepare_corpus(folder: Path, work: Path, vocabulary: int) -> Corpus:
     """Unpacks the files into `work` and writes them there in pieces, too, and the vocabulary.
 
@@ -132,9 +138,7 @@ def prepare_corpus(folder: Path, work: Path, vocabulary: int) -> Corpus:
     """
     work.mkdir(parents=True)
     for name in FILES:
-        plain, packed = folder / name, folder / f"{name}.gz"
-        content = gzip.decompress(packed.read_bytes()) if packed.is_file() else plain.read_bytes()
-        (work / name).write_bytes(content)
+        (work / name).write_bytes(unpacked(folder, name))
     sides = [(work / name).read_text(encoding="utf-8").rstrip("\n").split("\n") for name in FILES[:2]]
     tokenizers = TokenizerPair.train(
         TextConfig.model_validate({"vocab_size": vocabulary}), lambda: zip(*sides, strict=True)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -135,7 +136,12 @@ class Tokenizer:
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """One readable piece per id; '▁' is a space."""
-        pieces = [str(self._processor.id_to_piece(int(id))) for id in ids]
+        return [self._pieces[id] for id in ids]
+
+    @cached_property
+    def _pieces(self) -> list[str]:
+        """By id, so that a thousand answers do not ask SentencePiece for each of their tokens."""
+        pieces = [str(self._processor.id_to_piece(id)) for id in range(self.size)]
         return [piece.removeprefix(SPACE) for piece in pieces] if self.settings.kind == "word" else pieces
 
     def save(self, folder: Path, side: str) -> None:

@@ -1,0 +1,53 @@
+"""Translates ids with Hugging Face's generate, in batches of like lengths.
+
+    PEER_PYTHON huggingface_generate.py TASK.json RESULT.json
+
+`early_stopping=True` ends a beam search when as many hypotheses are completed as the beam is wide: the rule of
+seqloom's search.stop=count, and the fastest that generate has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stopwatch import Translate, run
+
+
+def load(options: dict[str, Any]) -> Translate:
+    import torch
+    from transformers import AutoModelForSeq2SeqLM  # type: ignore[import-not-found]
+
+    model = AutoModelForSeq2SeqLM.from_pretrained(options["folder"]).eval()
+    pad, end, size = model.config.pad_token_id, model.config.eos_token_id, options["batch"]
+
+    def answer(sources: list[list[int]], beam: int) -> list[list[int]]:
+        longest = max(map(len, sources))
+        ids = torch.tensor([ids + [pad] * (longest - len(ids)) for ids in sources])
+        mask = torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids in sources])
+        search = {"early_stopping": True, "length_penalty": options["length_penalty"]} if beam > 1 else {}
+        found = model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            do_sample=False,
+            num_beams=beam,
+            max_new_tokens=int(options["max_length_factor"] * longest) + options["max_length_extra"],
+            **search,
+        )
+        rows: list[list[int]] = found[:, 1:].tolist()  # without the start symbol
+        return [row[: row.index(end)] if end in row else row for row in rows]
+
+    def translate(lines: list[str], beam: int) -> list[str]:
+        sources = [[*map(int, line.split()), end] for line in lines]
+        order = sorted(range(len(lines)), key=lambda i: -len(sources[i]))
+        answers = [""] * len(lines)
+        for first in range(0, len(order), size):
+            group = order[first : first + size]
+            for i, ids in zip(group, answer([sources[i] for i in group], beam), strict=True):
+                answers[i] = " ".join(map(str, ids))
+        return answers
+
+    return translate
+
+
+if __name__ == "__main__":
+    run(load)

@@ -1,0 +1,63 @@
+"""Translates ids with OpenNMT-py's inference engine, the one behind `onmt_translate`.
+
+    PEER_PYTHON opennmt_translate.py TASK.json RESULT.json
+
+It sorts the lines by length itself. Its words are our ids, but for the four special symbols. Its beam ends when
+the best hypothesis is completed, which is its default and a looser rule than seqloom's.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from functools import cache
+from typing import Any
+
+from stopwatch import Translate, run
+
+SPECIAL = ("<blank>", "<s>", "</s>", "<unk>")  # PAD, BOS, EOS, UNK
+
+
+def load(options: dict[str, Any]) -> Translate:
+    import torch
+    from onmt.bin.translate import _get_parser  # type: ignore[import-not-found]
+    from onmt.inference_engine import InferenceEnginePY  # type: ignore[import-not-found]
+    from onmt.utils.parse import ArgumentParser  # type: ignore[import-not-found]
+
+    torch.serialization.add_safe_globals([Namespace])  # its checkpoints hold one; torch refuses by default
+    to_word = {str(id): word for id, word in enumerate(SPECIAL)}
+    to_id = {word: id for id, word in to_word.items()}
+
+    @cache
+    def engine(beam: int) -> Any:
+        values = {
+            "model": options["file"],
+            "src": os.devnull,  # it asks for one; lines come by infer_list
+            "output": os.devnull,
+            "batch_size": options["batch"],
+            "batch_type": options["batch_type"],
+            "beam_size": beam,
+            "length_penalty": "avg",
+            "alpha": options["length_penalty"],
+            "max_length": options["max_length"],
+            "max_length_ratio": options["max_length_factor"],
+        }
+        opt = _get_parser().parse_args(
+            [part for name, value in values.items() for part in (f"-{name}", str(value))]
+        )
+        ArgumentParser.validate_translate_opts(opt)
+        ArgumentParser._get_all_transform_translate(opt)
+        ArgumentParser._validate_transforms_opts(opt)
+        ArgumentParser.validate_translate_opts_dynamic(opt)
+        return InferenceEnginePY(opt)
+
+    def translate(lines: list[str], beam: int) -> list[str]:
+        words = [" ".join([*(to_word.get(id, id) for id in line.split()), SPECIAL[2]]) for line in lines]
+        _, predictions = engine(beam).infer_list(words)
+        return [" ".join(to_id.get(word, word) for word in best[0].split()) for best in predictions]
+
+    return translate
+
+
+if __name__ == "__main__":
+    run(load)

@@ -1,0 +1,30 @@
+"""Translates text with seqloom, loaded as `seqloom translate` loads it when no option is given.
+
+PYTHON seqloom_translate.py TASK.json RESULT.json
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from stopwatch import Translate, run
+
+
+def load(options: dict[str, Any]) -> Translate:
+    from seqloom.exchange.engines import Wanted, load_translator
+
+    translator, engine = load_translator(
+        Path(options["folder"]), options["engine"], wanted=Wanted(scores=False)
+    )
+    if engine != options["expected"]:
+        raise SystemExit(f"{options['folder']}: --engine {options['engine']} takes {engine}")
+
+    def translate(lines: list[str], beam: int) -> list[str]:
+        return [best[0].text for best in translator.translate(lines, beam=beam)]
+
+    return translate
+
+
+if __name__ == "__main__":
+    run(load)
