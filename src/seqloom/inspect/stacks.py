@@ -146,7 +146,7 @@ def _fitted(
     axes: Axes, x: float, y: float, text: str, cells: int, *, colour: str = "#ffffff", weight: str = "normal"
 ) -> None:
     """A text in the middle of so many cells, in smaller letters if it is long."""
-    room = 10.5 * cells  # characters of size 8
+    room = 8.6 * cells  # characters of size 8
     size = max(4.5, min(8.5, 8 * room / max(len(text), 1)))
     most = int(room * 8 / 4.5)
     shown = text if len(text) <= most else text[: most - 1] + "…"
