@@ -44,7 +44,7 @@ NEURAL: dict[str, Any] = {
     "search.beam": 1,
 }
 MODELS: dict[str, dict[str, Any]] = {
-    "phrase": {"train.threads": 1},
+    "phrase": {"train.threads": 1, "model.tune_sentences": 1000},
     "transformer": {**NEURAL, "model.layers": 3, "model.heads": 4, "model.ffn": 512},
     "lstm-additive": {**NEURAL, "model.width": 256},
 }

@@ -301,6 +301,11 @@ def load_scorer(
     A run that is not made for the given use, if one is given, is an error.
     """
     run = _open(folder, use, checkpoint, device)
+    if isinstance(run.model, OwnSearch):
+        raise SeqloomError(
+            f"The model of {folder} ({run.config.model.name}) ranks answers; it has no probabilities to tell.",
+            "score with another model; seqloom evaluate measures its answers",
+        )
     kind = MaskedScorer if use_of(run.config) == "fill" else ForcedScorer
     return kind(run.model, run.tokenizers, run.config.search, run.device)
 
