@@ -75,7 +75,7 @@ class ModelTranslator:
         phrases = [self._phrases((*search.require, *words)) for words in required or [()] * len(lines)]
 
         def found(part: _Part) -> list[list[Found]]:
-            plan = plan_of(search, self._rules(search, part.prefixes))
+            plan = plan_of(search, self.rules(search, part.prefixes))
             model, batch, limits = part.model, part.batch, part.max_lengths
             if words := phrases[part.places[0]]:  # then the line is alone
                 ranked = [required_search(model, batch, plan, words, max_length=limits[0], **looks)]
@@ -138,7 +138,7 @@ class ModelTranslator:
                 model=self._model([lines[i] for i in group], heads and [heads[i] for i in group]),
                 batch=self._batch(ours, trees and [trees[i] for i in group]),
                 prefixes=given,
-                max_lengths=self._limits(search, ours, given),
+                max_lengths=self.limits(search, ours, given),
             )
             for i, hypotheses in zip(group, found(part), strict=True):
                 answers[i] = [self._hypothesis(sources[i], one) for one in hypotheses]
@@ -197,7 +197,8 @@ class ModelTranslator:
                 phrases.append(ids)
         return phrases
 
-    def _rules(self, search: SearchConfig, prefixes: Sequence[list[int]]) -> Rules:
+    def rules(self, search: SearchConfig, prefixes: Sequence[list[int]]) -> Rules:
+        """What answers may say, by these options and with these beginnings."""
         return Rules(
             prefixes=prefixes,
             forbidden=[ids for word in search.forbid if (ids := self.tokenizers.target.encode(word))],
@@ -205,10 +206,15 @@ class ModelTranslator:
             no_repeat=search.no_repeat,
         )
 
-    def _limits(self, search: SearchConfig, sources: list[Row], prefixes: list[list[int]]) -> list[int]:
-        """The maximum length of every answer, which has room for an end behind what it begins with."""
+    def limits(self, search: SearchConfig, sources: list[Row], prefixes: list[list[int]]) -> list[int]:
+        """The maximum length of every answer: what the search allows and the model has positions for.
+
+        There is always room for an end behind what the answer begins with.
+        """
         begun = [len(prefix) for prefix in prefixes] or [0] * len(sources)
-        longest = [search.max_length(len(ids) + self.tokenizers.source_end) for ids in sources]
+        lengths = [len(ids) + self.tokenizers.source_end for ids in sources]
+        room = getattr(self.model, "room", lambda source: None)
+        longest = [min(search.max_length(n), room(n) or search.max_length(n)) for n in lengths]
         return [max(limit, prefix + 1) for limit, prefix in zip(longest, begun, strict=True)]
 
     def _hypothesis(self, source: Row, found: Found) -> Hypothesis:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.plan import Found, Plan, plan_of
 from seqloom.decode.reference import Decision, reference_beam_search
-from seqloom.decode.rules import Rules
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.likely import Likely, enough_to_rank
@@ -103,15 +102,11 @@ def question(
         raise SeqloomError(
             "A search for required words has many beams, and its tree is not drawn.", "leave out search.require"
         )
-    sentence, target = translator.batch([line], [heads]), translator.tokenizers.target
-    begun = target.encode(prefix)
-    rules = Rules(
-        prefixes=[begun] if begun else (),
-        forbidden=[word for text in search.forbid if (word := target.encode(text))],
-        min_length=search.min_length,
-        no_repeat=search.no_repeat,
-    )
-    longest = max(search.max_length(sentence.source.shape[1]), len(begun) + 1)
+    sentence = translator.batch([line], [heads])
+    prefixes = [begun] if (begun := translator.tokenizers.target.encode(prefix)) else []
+    ids = translator.tokenizers.source.encode(line)
+    (longest,) = translator.limits(search, [ids], prefixes)
+    rules = translator.rules(search, prefixes)
     return Question(sentence, plan_of(search, rules), longest)
 
 

@@ -80,6 +80,11 @@ class LanguageModel(nn.Module):
     def _blocks(self) -> Iterable[LanguageBlock]:
         return cast(Iterable[LanguageBlock], self.decoder)
 
+    def room(self, source_tokens: int) -> int | None:
+        """How long a target can be behind such a source; None: as long as you like."""
+        rows = self.target_positions.rows
+        return None if rows is None else max(1, rows - source_tokens)
+
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         at = torch.arange(batch.source.shape[1], device=batch.source.device)
         x = self._place(self.source_embedding(batch.source), at)

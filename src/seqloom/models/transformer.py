@@ -66,6 +66,10 @@ class Transformer(Encoder):
     def _blocks(self) -> Iterable[DecoderBlock]:
         return cast(Iterable[DecoderBlock], self.decoder)
 
+    def room(self, source_tokens: int) -> int | None:
+        """How long a target can be; None: as long as you like."""
+        return self.target_positions.rows
+
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         source = self.encode(batch)
         memory = (batch.source_mask, [block.cross.remember(source) for block in self._blocks()])

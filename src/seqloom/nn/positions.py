@@ -42,6 +42,11 @@ class InputPositions(nn.Module):
         if self.table is not None:
             nn.init.normal_(self.table.weight, std=width**-0.5)
 
+    @property
+    def rows(self) -> int | None:
+        """How many positions there are; None: no end of them."""
+        return None if self.table is None else self.table.num_embeddings
+
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         """(B, T, D) with the positions (T) or (B, T) added."""
         if self.sinusoidal:

@@ -10,17 +10,21 @@ from torch.testing import assert_close
 
 from seqloom.config import compose
 from seqloom.data.batching import collate_ids
+from seqloom.decode.config import SearchConfig
 from seqloom.decode.plan import Plan
 from seqloom.decode.search import beam_search
+from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.nn.multihead import SelfAttention
 from seqloom.nn.positions import PositionName
 from seqloom.registry import architecture, architectures
+from seqloom.text.config import TextConfig
+from seqloom.text.pair import TokenizerPair
 from seqloom.training.config import TrainConfig
 from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import Updater
-from seqloom.types import Batch, Vocabularies
+from seqloom.types import EOS, Batch, Vocabularies
 
 SYMBOLS = 8
 VOCABULARIES = Vocabularies(3 + SYMBOLS, 3 + SYMBOLS, True)
@@ -209,6 +213,20 @@ def test_learned_positions_end_with_a_sentence_while_decoding() -> None:
         state = model.step(memory, state, last).state
     with pytest.raises(SeqloomError, match="4 learned positions"):
         model.step(memory, state, last)
+
+
+@pytest.mark.parametrize(("name", "room"), [("transformer", 6), ("lm", 6 - 4)])
+def test_a_search_goes_no_further_than_the_positions(name: str, room: int) -> None:
+    config = TextConfig(tokenizer="char", byte_fallback=False, tags=())
+    tokenizers = TokenizerPair.train(config, lambda: [("abc", "cba")] * 20)
+    entry, size = architecture(name), tokenizers.target.size
+    values = {"name": name, "size": "tiny", "positions": "learned", "max_length": 6}
+    torch.manual_seed(0)
+    model = entry.build(entry.settings.model_validate(values), Vocabularies(size, size, True)).eval()
+    with torch.no_grad():
+        model.output.bias[EOS] = -100.0  # it never ends by itself
+    ((best,),) = ModelTranslator(model, tokenizers, SearchConfig(beam=2)).translate(["abc"])
+    assert (len(best.tokens), best.finished) == (room, False)
 
 
 def test_both_sides_learn_positions_of_their_own() -> None:
