@@ -21,11 +21,11 @@ from itertools import accumulate
 from pathlib import Path
 
 import torch
+from command import run_command
 from machine import describe
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from seqloom import SeqloomError
 from seqloom.inspect.picture import check_suffix, new_figure, save_figure
 from seqloom.models.stack import EncoderSettings
 from seqloom.nn.blocks import BlockShape, EncoderBlock
@@ -211,7 +211,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        sys.exit(str(error))
+    run_command(main)

@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from command import run_command
 from decoders import CONTESTANTS, OURS, PLAIN, TORCH, Decoder, Result, Setup, run_decoder
 from machine import Machine, describe
 from rich import box
@@ -35,7 +36,6 @@ from rich.table import Table
 from workload import Transformer, find_multi30k, unpacked
 
 import seqloom
-from seqloom.errors import SeqloomError
 from seqloom.run import Run
 
 BEAMS = (1, 5)
@@ -269,8 +269,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    run_command(main)

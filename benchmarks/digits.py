@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trials import Row, bar_picture, read_rows, record, train_or_resume
+from command import run_command
+from trials import Row, bar_picture, conduct, train_or_resume, trial_parser
 
 from seqloom import SeqloomError
 from seqloom.config import Config, compose, read_yaml
@@ -141,15 +142,9 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="JSON lines, one per run")
-    parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="of the run directories")
-    parser.add_argument("--out", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
+    parser = trial_parser(__doc__)
     parser.add_argument("--models", nargs="+", default=["lstm-additive", "transformer"], metavar="MODEL")
     parser.add_argument("--folds", nargs="+", choices=FOLDS, default=FOLDS)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--steps", type=int, help="updates, if not the recipe's")
     return parser.parse_args()
 
@@ -157,19 +152,15 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     options = parse()
     clips = find_clips(os.environ)
-    rows = read_rows(options.records)
-    done = {(row["fold"], row["model"], row["seed"]) for row in rows}
-    plan = [(f, m, seed) for seed in options.seeds for f in options.folds for m in options.models]
-    for fold, model, seed in plan:
-        if (fold, model, seed) in done:
-            continue
+
+    def trial(fold: str, model: str, seed: int) -> Row:
         tables = write_tables(clips, fold, options.runs / "data")
         config = configure(tables, model, seed, options.steps)
-        row = {"fold": fold, "model": model, "seed": seed}
-        row |= run(config, options.runs / f"{fold}-{model}-{seed}", tables["test"])
-        record(options.records, row)
-        rows.append(row)
-        print(row, file=sys.stderr, flush=True)
+        return run(config, options.runs / f"{fold}-{model}-{seed}", tables["test"])
+
+    plan = product(options.seeds, options.folds, options.models)
+    keys = [{"fold": fold, "model": model, "seed": seed} for seed, fold, model in plan]
+    rows = conduct(options.records, keys, trial)
     print(table(rows))
     if options.out:
         title = "Spoken digits written right: speakers heard before (mixed), and a new speaker at a time"
@@ -177,8 +168,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    run_command(main)

@@ -14,7 +14,6 @@ import argparse
 import gzip
 import json
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from command import run_command
 from digits import FOLDS, SPEAKERS, find_clips, run, write_tables
 from machine import describe
 from torch import Tensor
@@ -233,8 +233,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    run_command(main)

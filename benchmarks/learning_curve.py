@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import sys
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
-from trials import Row, read_rows, record, train_or_resume
+from command import run_command
+from trials import Row, conduct, train_or_resume
 
-from seqloom import SeqloomError
 from seqloom.config import compose
 from seqloom.evaluate.metrics import evaluate, parse_metrics
 from seqloom.inspect.picture import new_figure, save_figure
@@ -80,7 +79,7 @@ def measure(model: str, size: int, data: Path, work: Path) -> Row:
     beam = {} if model == "phrase" else {"beam": 5}
     answers = [found[0].text for found in translator.translate(sources, **beam)]
     (score,) = evaluate(answers, [[line] for line in references], parse_metrics("bleu:none"))
-    return {"model": model, "pairs": size, "bleu": score.value, "low": score.low, "high": score.high}
+    return {"bleu": score.value, "low": score.low, "high": score.high}
 
 
 def picture(rows: Sequence[Row], path: Path) -> None:
@@ -115,14 +114,12 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, choices=SIZES, default=SIZES)
     parser.add_argument("--out", type=Path, help="draw the curves: .png, .svg or .pdf")
     arguments = parser.parse_args()
-    file = arguments.work / "curve.jsonl"
-    for size in arguments.sizes:
-        for model in arguments.models:
-            if not any((row["model"], row["pairs"]) == (model, size) for row in read_rows(file)):
-                row = measure(model, size, arguments.data, arguments.work)
-                record(file, row)
-                print(row, file=sys.stderr, flush=True)
-    rows = read_rows(file)
+    plan = product(arguments.sizes, arguments.models)
+    rows = conduct(
+        arguments.work / "curve.jsonl",
+        [{"model": model, "pairs": size} for size, model in plan],
+        lambda model, pairs: measure(model, pairs, arguments.data, arguments.work),
+    )
     for row in rows:
         print(f"{row['model']:<16}{row['pairs']:>8,}{row['bleu']:>8.1f}  [{row['low']:.1f}, {row['high']:.1f}]")
     if arguments.out:
@@ -130,8 +127,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    run_command(main)

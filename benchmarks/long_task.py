@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,9 +20,9 @@ from random import Random
 from typing import Any
 
 import torch
-from trials import Row, bar_picture, read_rows, record, train_or_resume
+from command import run_command
+from trials import Row, bar_picture, conduct, train_or_resume, trial_parser
 
-from seqloom import SeqloomError
 from seqloom.config import Config, compose
 from seqloom.data.tasks import generate, needles
 from seqloom.evaluate.metrics import evaluate
@@ -132,14 +131,8 @@ def picture(rows: Sequence[Row], path: Path) -> None:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="JSON lines, one per run")
-    parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="of the run directories")
-    parser.add_argument("--out", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
+    parser = trial_parser(__doc__)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--steps", type=int, default=1000, help="updates (default: %(default)s)")
     return parser.parse_args()
 
@@ -147,28 +140,19 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     options = parse()
     torch.set_num_threads(1)
-    rows = read_rows(options.records)
-    done = {(row["kind"], row["seed"]) for row in rows}
-    for seed in options.seeds:
+
+    def trial(kind: str, seed: int) -> Row:
         pairs = options.runs / f"pairs-{seed}.tsv"
-        for kind in options.kinds:
-            if (kind, seed) in done:
-                continue
-            if not pairs.exists():
-                write_pairs(pairs, seed)
-            config = configure(kind, pairs, seed, options.steps)
-            row = {"kind": kind, "seed": seed} | run(config, options.runs / f"{kind}-{seed}")
-            record(options.records, row)
-            rows.append(row)
-            print(row, file=sys.stderr, flush=True)
+        if not pairs.exists():
+            write_pairs(pairs, seed)
+        return run(configure(kind, pairs, seed, options.steps), options.runs / f"{kind}-{seed}")
+
+    keys = [{"kind": kind, "seed": seed} for seed in options.seeds for kind in options.kinds]
+    rows = conduct(options.records, keys, trial)
     print(table(rows))
     if options.out:
         picture(rows, options.out)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    run_command(main)

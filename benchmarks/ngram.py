@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from command import run_command
 from machine import describe
 
 from seqloom.errors import SeqloomError
@@ -263,7 +264,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        sys.exit(f"error: {error}")
+    run_command(main)

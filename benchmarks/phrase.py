@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from command import run_command
 from machine import describe
 
 from seqloom import SeqloomError
@@ -149,7 +150,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        sys.exit(f"error: {error}")
+    run_command(main)

@@ -22,11 +22,11 @@ from random import Random
 from typing import Any
 
 import torch
+from command import run_command
 from machine import describe
 from recall_curves import GOAL, Curve, Trial, recall_picture
 from torch import nn
 
-from seqloom import SeqloomError
 from seqloom.config import Config, compose
 from seqloom.data.batching import collate_ids
 from seqloom.data.tasks.symbols import DIGITS, LETTERS, recall
@@ -256,8 +256,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    run_command(main)

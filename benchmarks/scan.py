@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
-from trials import Row, bar_picture, best_validation, read_rows, record, train_or_resume
+from command import run_command
+from trials import Row, bar_picture, best_validation, conduct, train_or_resume, trial_parser
 
 from seqloom import SeqloomError
 from seqloom.config import Config, compose
@@ -110,15 +111,9 @@ def _cell(found: Sequence[float] | None) -> str:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="JSON lines, one per run")
-    parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="of the run directories")
-    parser.add_argument("--out", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
+    parser = trial_parser(__doc__)
     parser.add_argument("--splits", nargs="+", choices=SPLITS, default=SPLITS)
     parser.add_argument("--positions", nargs="+", choices=POSITIONS, default=POSITIONS)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     parser.add_argument("--steps", type=int, help="updates, if not the recipe's")
     return parser.parse_args()
 
@@ -126,19 +121,14 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     options = parse()
     data = find_scan(os.environ)
-    rows = read_rows(options.records)
-    done = {(row["split"], row["positions"], row["seed"]) for row in rows}
-    plan = [(s, p, seed) for seed in options.seeds for s in options.splits for p in options.positions]
-    for split, positions, seed in plan:
-        if (split, positions, seed) in done:
-            continue
+
+    def trial(split: str, positions: str, seed: int) -> Row:
         config = configure(data, split, positions, seed, options.steps)
-        folder = options.runs / f"{split}-{positions}-{seed}"
-        row = {"split": split, "positions": positions, "seed": seed}
-        row |= run(config, folder, data / f"test_{split}.tsv.gz")
-        record(options.records, row)
-        rows.append(row)
-        print(row, file=sys.stderr, flush=True)
+        return run(config, options.runs / f"{split}-{positions}-{seed}", data / f"test_{split}.tsv.gz")
+
+    plan = product(options.seeds, options.splits, options.positions)
+    keys = [{"split": split, "positions": positions, "seed": seed} for seed, split, positions in plan]
+    rows = conduct(options.records, keys, trial)
     print(table(rows))
     if options.out:
         title = "SCAN: exact match by kind of position"
@@ -146,8 +136,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    run_command(main)

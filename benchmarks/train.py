@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from command import run_command
 from machine import Machine, describe, probe
 from measure import Measurement
 from ours import seqloom
@@ -32,8 +33,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from workload import LSTM, Model, Transformer, Workload, find_multi30k, flops_per_target_token, prepare_corpus
-
-from seqloom import SeqloomError
 
 
 @dataclass(frozen=True)
@@ -218,8 +217,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except SeqloomError as error:
-        print(error, file=sys.stderr)
-        sys.exit(2)
+    run_command(main)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,29 @@ def record(file: Path, row: Mapping[str, Any]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a", encoding="utf-8") as out:
         out.write(json.dumps(row) + "\n")
+
+
+def trial_parser(description: str | None) -> argparse.ArgumentParser:
+    """The options that every series of trials has."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="JSON lines, one per run")
+    parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="of the run directories")
+    parser.add_argument("--out", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    return parser
+
+
+def conduct(file: Path, plan: Iterable[Row], trial: Callable[..., Row]) -> list[Row]:
+    """All that is recorded, once every trial of the plan has been made: `trial(**keys)` gives its results."""
+    for keys in plan:
+        if any(row.items() >= keys.items() for row in read_rows(file)):
+            continue
+        row = {**keys, **trial(**keys)}
+        record(file, row)
+        print(row, file=sys.stderr, flush=True)
+    return read_rows(file)
 
 
 def train_or_resume(config: Config, folder: Path) -> ModelTranslator:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from itertools import accumulate, chain
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from seqloom.data.lines import lines
 from seqloom.data.tables import Malformed
+from seqloom.errors import SeqloomError
+from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.training import SPACE
 from seqloom.types import CONTINUES, UNK, Heads
@@ -116,6 +118,27 @@ def token_heads(tokenizer: Tokenizer, ids: Sequence[int], heads: Heads) -> list[
         raise Malformed("not as many heads as words that the tokenizer sees")
     of_words = iter(places[head - 1] if head else 0 for head in heads)
     return [next(of_words) if begins else CONTINUES for begins in starts]
+
+
+def token_trees(
+    tokenizers: TokenizerPair, sources: Sequence[Sized], heads: Sequence[Heads | None] | None, unit: str
+) -> list[list[int]] | None:
+    """The heads of the tokens of every source; None if any source but an empty one has no tree.
+
+    A tree that does not fit its words is an error, which calls a source a `unit`, such as Line.
+    """
+    if heads is None or any(len(ids) and tree is None for ids, tree in zip(sources, heads, strict=True)):
+        return None
+    trees: list[list[int]] = []
+    for number, (ids, tree) in enumerate(zip(sources, heads, strict=True), 1):
+        try:
+            trees.append(token_heads(tokenizers.source, list(cast(Sequence[int], ids)), tree or ()))
+        except Malformed as fault:
+            raise SeqloomError(
+                f"{unit} {number} of {len(sources)} cannot be read with its tree: {fault}.",
+                "give one head for every word of the source",
+            ) from fault
+    return trees
 
 
 def _starts(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bool]:

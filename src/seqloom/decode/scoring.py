@@ -12,9 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from seqloom.data.batching import collate_ids
-from seqloom.data.encoding import Row
-from seqloom.data.syntax import token_heads
-from seqloom.data.tables import Malformed
+from seqloom.data.syntax import token_trees
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.translator import batches_by_length, read_sources
 from seqloom.errors import SeqloomError
@@ -90,7 +88,7 @@ class ForcedScorer:
                     "leave it out",
                 )
         targets = [self.tokenizers.target.encode(target) for _, target in pairs]
-        trees = self._trees(sources, heads)
+        trees = token_trees(self.tokenizers, sources, heads, "Pair")
         found: list[list[float]] = [[] for _ in pairs]
         widths = [max(map(len, both)) + 1 for both in zip(sources, targets, strict=True)]
         for group in batches_by_length(widths, self.budget):
@@ -103,21 +101,6 @@ class ForcedScorer:
             if on_progress:
                 on_progress(len(group))
         return [_score(self.tokenizers, *one) for one in zip(targets, found, strict=True)]
-
-    def _trees(self, sources: list[Row], heads: Sequence[Heads | None] | None) -> list[list[int]] | None:
-        """The heads of the tokens of every source; None if not all have a tree."""
-        if heads is None or None in heads:
-            return None
-        trees: list[list[int]] = []
-        for number, (ids, tree) in enumerate(zip(sources, heads, strict=True), 1):
-            try:
-                trees.append(token_heads(self.tokenizers.source, list(ids), tree or ()))
-            except Malformed as fault:
-                raise SeqloomError(
-                    f"Pair {number} of {len(sources)} cannot be scored with its tree: {fault}.",
-                    "give one head for every word of the source",
-                ) from fault
-        return trees
 
 
 class MaskedScorer:

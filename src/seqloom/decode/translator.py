@@ -9,8 +9,7 @@ import torch
 
 from seqloom.data.batching import collate_ids
 from seqloom.data.encoding import Row
-from seqloom.data.syntax import token_heads
-from seqloom.data.tables import Malformed
+from seqloom.data.syntax import token_trees
 from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.plan import Found, plan_of
 from seqloom.decode.required import required_search
@@ -159,7 +158,7 @@ class ModelTranslator:
     ) -> tuple[list[Row], list[list[int]] | None]:
         """The source tokens or frames of every line and, if all have trees, their heads."""
         sources = read_sources(self.tokenizers, lines)
-        return sources, self._trees(sources, heads)
+        return sources, token_trees(self.tokenizers, sources, heads, "Line")
 
     def _batch(self, sources: list[Row], trees: list[list[int]] | None) -> Batch:
         return collate_ids(sources, None, range(len(sources)), trees).to(self.device)
@@ -167,21 +166,6 @@ class ModelTranslator:
     def _options(self, **given: int | None) -> SearchConfig:
         values = {name: value for name, value in given.items() if value is not None}
         return SearchConfig.checked({**self.search.model_dump(), **values}, "search")
-
-    def _trees(self, sources: list[Row], heads: Sequence[Heads | None] | None) -> list[list[int]] | None:
-        """The heads of the tokens of every line; None if any line but an empty one has no tree."""
-        if heads is None or any(len(ids) and tree is None for ids, tree in zip(sources, heads, strict=True)):
-            return None
-        trees: list[list[int]] = []
-        for number, (ids, tree) in enumerate(zip(sources, heads, strict=True), 1):
-            try:
-                trees.append(token_heads(self.tokenizers.source, list(ids), tree or ()))
-            except Malformed as fault:
-                raise SeqloomError(
-                    f"Line {number} of {len(sources)} cannot be translated with its tree: {fault}.",
-                    "give one head for every word of the text",
-                ) from fault
-        return trees
 
     def _phrases(self, words: Sequence[str]) -> list[tuple[int, ...]]:
         """The tokens of the words that an answer has to contain."""

@@ -93,7 +93,7 @@ def test_the_run_may_search_with_any_beam(tokenizers: TokenizerPair) -> None:
 
 def test_a_tree_that_does_not_fit_is_an_error(tokenizers: TokenizerPair) -> None:
     scorer = ForcedScorer(Texts(tokenizers.target.size), tokenizers, SearchConfig())
-    with pytest.raises(SeqloomError, match="Pair 2 of 2 cannot be scored with its tree: not as many heads"):
+    with pytest.raises(SeqloomError, match="Pair 2 of 2 cannot be read with its tree: not as many heads"):
         scorer.score([("a b", "a"), ("a b", "a")], heads=[(2, 0), (0,)])
 
 

@@ -139,7 +139,7 @@ def test_trees_go_to_the_model_by_tokens(tokenizers: TokenizerPair) -> None:
 
 
 def test_a_tree_that_does_not_fit_its_line(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(SeqloomError, match="Line 2 of 2 cannot be translated with its tree: not as many heads"):
+    with pytest.raises(SeqloomError, match="Line 2 of 2 cannot be read with its tree: not as many heads"):
         _translator(tokenizers).translate(["a", "a b"], heads=[(0,), (0,)])
 
 
