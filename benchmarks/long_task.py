@@ -40,7 +40,7 @@ SHORTEST = 32  # source to train on
 PAIRS, TEST_PAIRS = 12_000, 500
 
 
-def configure(kind: str, pairs: Path, seed: int, steps: int) -> Config:
+def configure(kind: str, pairs: Path, seed: int, steps: int, rate: float) -> Config:
     """The options of one run: all the same but for the encoder's attention."""
     longest = needles.LONGEST + 1  # and the end of the sentence
     return compose(
@@ -62,7 +62,7 @@ def configure(kind: str, pairs: Path, seed: int, steps: int) -> Config:
             "train.max_steps": steps,
             "train.threads": 1,
             "train.batch_tokens": ROWS * longest,
-            "train.learning_rate": 0.004,
+            "train.learning_rate": rate,
             "train.schedule": "cosine",
             "train.warmup": 100,
             "train.label_smoothing": 0.0,
@@ -134,6 +134,7 @@ def parse() -> argparse.Namespace:
     parser = trial_parser(__doc__)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--steps", type=int, default=1000, help="updates (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=0.004, help="of learning (default: %(default)s)")
     return parser.parse_args()
 
 
@@ -145,7 +146,7 @@ def main() -> None:
         pairs = options.runs / f"pairs-{seed}.tsv"
         if not pairs.exists():
             write_pairs(pairs, seed)
-        return run(configure(kind, pairs, seed, options.steps), options.runs / f"{kind}-{seed}")
+        return run(configure(kind, pairs, seed, options.steps, options.rate), options.runs / f"{kind}-{seed}")
 
     keys = [{"kind": kind, "seed": seed} for seed in options.seeds for kind in options.kinds]
     rows = conduct(options.records, keys, trial)

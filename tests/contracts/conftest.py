@@ -244,6 +244,15 @@ def fill_case(request: pytest.FixtureRequest) -> FillCase:
     return FILL_CASES[request.param]
 
 
+EVERY = {**CASES, **FILL_CASES}
+
+
+@pytest.fixture(params=list(EVERY))
+def any_case(request: pytest.FixtureRequest) -> Case | FillCase:
+    """All of them."""
+    return EVERY[request.param]
+
+
 @pytest.fixture
 def hidden_in() -> Callable[..., Batch]:
     """Makes a batch of texts with tokens hidden at the given places."""

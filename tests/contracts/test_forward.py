@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -44,10 +43,6 @@ def test_the_logits_have_one_row_per_target_position(case: Any, model: Any, batc
     logits = model(batch)
     assert logits.shape == (*batch.target_in.shape, case.vocabularies.target)
     assert logits.isfinite().all()
-
-
-def test_forward_is_the_output_layer_over_the_hidden_vectors(model: Any, batch: Batch) -> None:
-    assert_close(model(batch), model.output(model.hidden(batch)), **EXACT)
 
 
 def test_padding_changes_nothing(model: Any, batch: Batch) -> None:
@@ -102,25 +97,3 @@ def test_the_answer_depends_on_every_source_token(case: Any, model: Any, batch: 
         source[:, position] = (source[:, position] + 5) % case.vocabularies.source
         changed = (model(replace(batch, source=source)) - logits).abs().amax(dim=(1, 2)) > 1e-9
         assert torch.equal(changed, batch.source_mask[:, position])
-
-
-def test_evaluation_is_deterministic_and_training_is_not(case: Any, batch: Batch) -> None:
-    model = case.build(dropout=0.3)
-    quiet = model(batch)
-    assert torch.equal(model(batch), quiet)
-    model.train()
-    first = model(batch)
-    assert not torch.allclose(first, quiet)
-    assert not torch.allclose(model(batch), first)
-
-
-def test_training_without_dropout_is_evaluation(case: Any, batch: Batch) -> None:
-    model = case.build(dropout=0.0)
-    quiet = model(batch)
-    assert_close(model.train()(batch), quiet, **EXACT)
-
-
-@pytest.mark.parametrize("field", ["widht", "learning_rate"])
-def test_the_settings_reject_unknown_fields(case: Any, field: str) -> None:
-    with pytest.raises(ValueError, match=field):
-        case.build(**{field: 3})
