@@ -105,6 +105,9 @@ def _watch(process: subprocess.Popen[bytes], metrics: Path, started: float) -> t
 
 
 def child_environment(threads: int, *, cache: Path) -> dict[str, str]:
-    """This process's variables, with a cache of the benchmark: nothing starts from what was prepared before."""
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-    return {**os.environ, **limits, "CUDA_VISIBLE_DEVICES": "", "SEQLOOM_CACHE": str(cache)}
+    """This process's variables, with a cache of the benchmark: nothing starts from what was prepared before.
+
+    MKL has no limit of its own: that one would also hold for each of CTranslate2's workers.
+    """
+    own = {"OMP_NUM_THREADS": str(threads), "CUDA_VISIBLE_DEVICES": "", "SEQLOOM_CACHE": str(cache)}
+    return {**{name: value for name, value in os.environ.items() if name != "MKL_NUM_THREADS"}, **own}

@@ -78,6 +78,13 @@ class SearchConfig(Settings):
         rules = (self.no_repeat, self.forbid, self.require, self.min_length)
         return asked == ("length", 0.0, 0.0, 1) and rules == (0, (), (), 0)
 
+    def changed(self, beam: int | None, nbest: int | None) -> SearchConfig:
+        """These options with another beam or number of answers, where one is given."""
+        if beam in (None, self.beam) and nbest in (None, self.nbest):
+            return self  # a line alone is answered in milliseconds, and checking takes one
+        given = {name: value for name, value in (("beam", beam), ("nbest", nbest)) if value is not None}
+        return SearchConfig.checked({**self.model_dump(), **given}, "search")
+
     def max_length(self, source_tokens: int) -> int:
         """How many target tokens, the end included, a hypothesis may have."""
         limit = int(self.max_length_factor * source_tokens) + self.max_length_extra

@@ -69,7 +69,7 @@ class ModelTranslator:
         `heads` are the trees of the lines, for a model that reads them; `prefixes` are what the answers begin
         with; `required` are words or phrases that the answer to a line contains, beside those of the search.
         """
-        search = self._options(beam=beam, nbest=nbest)
+        search = self.search.changed(beam, nbest)
         looks: dict[str, Any] = {"want_attention": alignment, "head": self.alignment_head}
         phrases = [self._phrases((*search.require, *words)) for words in required or [()] * len(lines)]
 
@@ -162,10 +162,6 @@ class ModelTranslator:
 
     def _batch(self, sources: list[Row], trees: list[list[int]] | None) -> Batch:
         return collate_ids(sources, None, range(len(sources)), trees).to(self.device)
-
-    def _options(self, **given: int | None) -> SearchConfig:
-        values = {name: value for name, value in given.items() if value is not None}
-        return SearchConfig.checked({**self.search.model_dump(), **values}, "search")
 
     def _phrases(self, words: Sequence[str]) -> list[tuple[int, ...]]:
         """The tokens of the words that an answer has to contain."""

@@ -25,6 +25,8 @@ from seqloom.machine import processors
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, UNK, Heads, Hypothesis
 
+_MOST_LINES = 64  # in a batch: beyond that a worker gains nothing, and lengths differ more
+
 
 class _Way(NamedTuple):
     """How lines are decoded that did not come out as our search would have them."""
@@ -58,7 +60,7 @@ class CTranslate2Translator:
     Batches are shared out among as many workers of one thread as there are processors: threads that work on one
     batch wait for each other at every layer, workers never do. `positions` is how long a sequence may be; lines
     that are longer, and beams wider than the vocabulary allows, are left to the translator that `otherwise`
-    makes. Without `scores` the probabilities of the tokens are not asked for, which saves a pass.
+    makes. Without `scores` answers have neither tokens nor their probabilities, which saves a pass.
     """
 
     def __init__(
@@ -98,8 +100,7 @@ class CTranslate2Translator:
             raise SeqloomError(
                 "CTranslate2 does not give the attention of all layers.", "use --engine torch for --alignment"
             )
-        given = {name: value for name, value in (("beam", beam), ("nbest", nbest)) if value is not None}
-        search = SearchConfig.checked({**self.search.model_dump(), **given}, "search")
+        search = self.search.changed(beam, nbest)
         if prefixes is not None or required is not None or not search.is_plain:
             raise SeqloomError(
                 "CTranslate2 is used for plain beams only: not with given beginnings, groups, other scores or "
@@ -195,9 +196,10 @@ class CTranslate2Translator:
         return sorted(found, key=lambda one: (one.finished, one.score), reverse=True)
 
     def _groups(self, lengths: list[int], search: SearchConfig) -> Iterator[list[int]]:
-        """Batches of like lengths, and at least as many as there are workers."""
-        share = -(-len(lengths) // self.threads)
+        """Batches of like lengths, small enough that padding costs little, and one for each worker at least."""
+        most = min(_MOST_LINES, -(-len(lengths) // self.threads))
         for group in batches_by_length(lengths, search):
+            share = -(-len(group) // -(-len(group) // most))  # as many in each part, so that none is small
             yield from (group[first : first + share] for first in range(0, len(group), share))
 
     def _hypotheses(
@@ -209,7 +211,24 @@ class CTranslate2Translator:
             values = self._log_probs([sources[i] for i, _ in flat], [one.tokens for _, one in flat])
         rows = iter(values)
         for i, hypotheses in found.items():
-            yield i, [_hypothesis(self.tokenizers, sources[i], one, next(rows), search) for one in hypotheses]
+            yield i, [self._hypothesis(sources[i], one, next(rows), search) for one in hypotheses]
+
+    def _hypothesis(
+        self, source: list[int], found: _Found, log_probs: list[float], search: SearchConfig
+    ) -> Hypothesis:
+        values = log_probs[: found.length]
+        divisor = found.length**search.length_penalty
+        log_prob = math.fsum(values) if values else found.score * divisor
+        source_side, target_side = self.tokenizers.source, self.tokenizers.target
+        return Hypothesis(
+            text=target_side.decode(found.tokens),
+            score=log_prob / divisor,
+            log_prob=log_prob,
+            tokens=tuple(target_side.pieces(found.tokens)) if self.scores else (),
+            token_log_probs=tuple(values),
+            source_tokens=tuple(source_side.pieces(source)) if self.scores else (),
+            finished=found.finished,
+        )
 
     def _log_probs(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """log p of every target token and of the end behind them."""
@@ -267,20 +286,3 @@ def _other_way(way: _Way, found: list[_Found], limit: int, beam: int) -> _Way | 
     too_long = max(one.length for one in found) > limit
     cut = beam > 1 and not all(one.finished for one in found)
     return way._replace(limit=limit) if way.limit is None and (too_long or cut) else None
-
-
-def _hypothesis(
-    tokenizers: TokenizerPair, source: list[int], found: _Found, log_probs: list[float], search: SearchConfig
-) -> Hypothesis:
-    values = log_probs[: found.length]
-    divisor = found.length**search.length_penalty
-    log_prob = math.fsum(values) if values else found.score * divisor
-    return Hypothesis(
-        text=tokenizers.target.decode(found.tokens),
-        score=log_prob / divisor,
-        log_prob=log_prob,
-        tokens=tuple(tokenizers.target.pieces(found.tokens)),
-        token_log_probs=tuple(values),
-        source_tokens=tuple(tokenizers.source.pieces(source)),
-        finished=found.finished,
-    )

@@ -72,7 +72,7 @@ class Transformer(Encoder):
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         source = self.encode(batch)
-        memory = (batch.source_mask, [block.cross.remember(source) for block in self._blocks()])
+        memory = (batch.source_mask, [block.cross.keep(source) for block in self._blocks()])
         return memory, (torch.zeros_like(batch.source_lengths), [None] * len(self.decoder))
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:

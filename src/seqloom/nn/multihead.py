@@ -116,6 +116,11 @@ class CrossAttention(Heads):
         k, v = (self.split(part) for part in self.key_value(source).split_with_sizes(widths, dim=-1))
         return k, v
 
+    def keep(self, source: Tensor) -> KeysValues:
+        """The same in one piece each: what is read again at every step had better not be put together there."""
+        k, v = self.remember(source)
+        return k.contiguous(), v.contiguous()
+
     def forward(self, x: Tensor, memory: KeysValues, mask: Tensor) -> Tensor:
         """(B, T, D) from (B, T, D). mask (B, S): which source positions are real."""
         return self.output(self.join(self.fused(self.split(self.query(x)), *memory, padding_mask(mask))))
