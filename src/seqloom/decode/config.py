@@ -80,8 +80,6 @@ class SearchConfig(Settings):
 
     def changed(self, beam: int | None, nbest: int | None) -> SearchConfig:
         """These options with another beam or number of answers, where one is given."""
-        if beam in (None, self.beam) and nbest in (None, self.nbest):
-            return self  # a line alone is answered in milliseconds, and checking takes one
         given = {name: value for name, value in (("beam", beam), ("nbest", nbest)) if value is not None}
         return SearchConfig.checked({**self.model_dump(), **given}, "search")
 
