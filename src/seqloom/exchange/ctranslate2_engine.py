@@ -37,8 +37,12 @@ class _Way(NamedTuple):
 
 class _Found(NamedTuple):
     tokens: list[int]  # without the end of sentence
-    score: float
+    score: float  # NaN: not known, because it was cut
     finished: bool
+
+    def cut(self, limit: int) -> _Found:
+        """Its first tokens: of a greedy search, what it would have said with that limit."""
+        return self if self.length <= limit else _Found(self.tokens[:limit], math.nan, finished=False)
 
     @property
     def length(self) -> int:
@@ -146,6 +150,8 @@ class CTranslate2Translator:
         while todo:
             way, waiting = todo.popitem()
             for i, hypotheses in self._run(sources, waiting, limits, way, search):
+                if search.beam == 1 and limits[i] < self._room:
+                    hypotheses = [one.cut(limits[i]) for one in hypotheses]
                 if limits[i] >= self._room and not all(one.finished for one in hypotheses):
                     left.append(i)
                 elif (other := _other_way(way, hypotheses, limits[i], search.beam)) is not None:
@@ -206,9 +212,13 @@ class CTranslate2Translator:
         self, sources: list[list[int]], found: dict[int, list[_Found]], search: SearchConfig
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         flat = [(i, one) for i, hypotheses in found.items() for one in hypotheses]
+        asked = [place for place, (_, one) in enumerate(flat) if self.scores or math.isnan(one.score)]
         values: list[list[float]] = [[] for _ in flat]
-        if self.scores:
-            values = self._log_probs([sources[i] for i, _ in flat], [one.tokens for _, one in flat])
+        scored = self._log_probs(
+            [sources[flat[place][0]] for place in asked], [flat[place][1].tokens for place in asked]
+        )
+        for place, row in zip(asked, scored, strict=True):
+            values[place] = row
         rows = iter(values)
         for i, hypotheses in found.items():
             yield i, [self._hypothesis(sources[i], one, next(rows), search) for one in hypotheses]
@@ -225,7 +235,7 @@ class CTranslate2Translator:
             score=log_prob / divisor,
             log_prob=log_prob,
             tokens=tuple(target_side.pieces(found.tokens)) if self.scores else (),
-            token_log_probs=tuple(values),
+            token_log_probs=tuple(values) if self.scores else (),
             source_tokens=tuple(source_side.pieces(source)) if self.scores else (),
             finished=found.finished,
         )
