@@ -13,19 +13,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from command import run_command
-from trials import Row, bar_picture, conduct, train_or_resume, trial_parser
+from trials import Row, bar_picture, conduct, exact_trial, grouped, trial_parser
 
 from seqloom import SeqloomError
 from seqloom.config import Config, compose, read_yaml
-from seqloom.evaluate.metrics import evaluate
-from seqloom.testset import read_testset
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "spoken-digits.yaml"
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -100,32 +97,13 @@ def configure(tables: Mapping[str, Path], model: str, seed: int, steps: int | No
 
 def run(config: Config, folder: Path, test: Path) -> Row:
     """Trains, decodes the test file and says how it went."""
-    began = time.process_time()
-    translator = train_or_resume(config, folder)
-    trained = time.process_time()
-    testset = read_testset(config.data, [str(test)])
-    answers = [best[0].text for best in translator.translate(testset.sources)]
-    score = evaluate(answers, testset.references, "exact")[0]
-    return {
-        "right": score.value,
-        "low": score.low,
-        "high": score.high,
-        "recordings": score.count,
-        "processor_seconds": round(trained - began),
-        "decoding_seconds": round(time.process_time() - trained),
-    }
+    return exact_trial(config, folder, test)[0]
 
 
 def by_fold(rows: Sequence[Row]) -> dict[str, dict[str, list[float]]]:
-    """Accuracy and its interval by fold and model; several seeds become their mean."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for fold in FOLDS:
-        for model in dict.fromkeys(row["model"] for row in rows):
-            mine = [row for row in rows if row["fold"] == fold and row["model"] == model]
-            if mine:
-                columns = zip(*((row["right"], row["low"], row["high"]) for row in mine), strict=True)
-                found.setdefault(fold, {})[model] = [sum(column) / len(mine) for column in columns]
-    return found
+    """Accuracy and its interval by fold and model."""
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    return grouped(rows, ("fold", FOLDS), ("model", models), "exact")
 
 
 def table(rows: Sequence[Row]) -> str:

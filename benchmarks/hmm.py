@@ -155,7 +155,7 @@ def digits(folder: Path, size: str) -> list[dict[str, Any]]:
         config = compose(None, {"model.name": "hmm-classifier", "model.size": size, **values})
         rows.append({"fold": fold, "size": size, **run(config, folder / f"{fold}-{size}", tables["test"])})
         print(rows[-1], flush=True)
-    new = [row["right"] for row in rows if row["fold"] in SPEAKERS]
+    new = [row["exact"] for row in rows if row["fold"] in SPEAKERS]
     print(f"new speakers: {sum(new) / len(new):.1f} % right on average")
     return rows
 

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import time
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
 from command import run_command
-from trials import Row, bar_picture, best_validation, conduct, train_or_resume, trial_parser
+from trials import Row, bar_picture, best_validation, conduct, exact_trial, grouped, trial_parser
 
 from seqloom import SeqloomError
 from seqloom.config import Config, compose
-from seqloom.evaluate.metrics import evaluate
-from seqloom.testset import read_testset
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "scan.yaml"
 SPLITS = ("simple", "length", "addprim_jump")
@@ -62,35 +59,18 @@ def broken_off(answers: Sequence[str], references: Sequence[Sequence[str]]) -> f
 
 def run(config: Config, folder: Path, test: Path) -> Row:
     """Trains, decodes the test file and says how it went."""
-    began = time.process_time()
-    translator = train_or_resume(config, folder)
-    trained = time.process_time()
-    testset = read_testset(config.data, [str(test)])
-    answers = [best[0].text for best in translator.translate(testset.sources)]
-    score = evaluate(answers, testset.references, "exact")[0]
+    row, answers, testset = exact_trial(config, folder, test)
     return {
-        "exact": score.value,
-        "low": score.low,
-        "high": score.high,
+        **row,
         "broken_off": broken_off(answers, testset.references),
         "held_out": best_validation(folder, "exact"),
-        "pairs": score.count,
         "steps": config.train.max_steps,
-        "processor_seconds": round(trained - began),
-        "decoding_seconds": round(time.process_time() - trained),
     }
 
 
 def by_split(rows: Sequence[Row], of: str) -> dict[str, dict[str, list[float]]]:
-    """The rows' value and its interval by split and kind of positions; several seeds become their mean."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for split in SPLITS:
-        for positions in POSITIONS:
-            mine = [row for row in rows if row["split"] == split and row["positions"] == positions]
-            if mine:
-                columns = zip(*((row[of], row.get("low"), row.get("high")) for row in mine), strict=True)
-                found.setdefault(split, {})[positions] = [sum(column) / len(mine) for column in columns]
-    return found
+    """The rows' value and its interval by split and kind of positions."""
+    return grouped(rows, ("split", SPLITS), ("positions", POSITIONS), of)
 
 
 def table(rows: Sequence[Row]) -> str:

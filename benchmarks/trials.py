@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from typing import Any
 from seqloom import SeqloomError
 from seqloom.config import Config
 from seqloom.decode.translator import ModelTranslator
+from seqloom.evaluate.metrics import evaluate
 from seqloom.inspect.picture import new_figure, save_figure
 from seqloom.pipeline import continue_run, create
 from seqloom.run import Run, load
+from seqloom.testset import TestSet, read_testset
 from seqloom.training.log import read_metrics
 
 Row = dict[str, Any]
@@ -62,6 +65,39 @@ def train_or_resume(config: Config, folder: Path) -> ModelTranslator:
     if not continue_run(run, quiet=True).finished:
         raise SeqloomError(f"{folder} was stopped before its end.", "give the command again to go on with it")
     return load(folder)
+
+
+def exact_trial(config: Config, folder: Path, test: Path) -> tuple[Row, list[str], TestSet]:
+    """Exact match on a test file and what it took; the answers and the test set, for more figures."""
+    began = time.process_time()
+    translator = train_or_resume(config, folder)
+    trained = time.process_time()
+    testset = read_testset(config.data, [str(test)])
+    answers = [best[0].text for best in translator.translate(testset.sources)]
+    score = evaluate(answers, testset.references, "exact")[0]
+    row = {
+        "exact": score.value,
+        "low": score.low,
+        "high": score.high,
+        "pairs": score.count,
+        "processor_seconds": round(trained - began),
+        "decoding_seconds": round(time.process_time() - trained),
+    }
+    return row, answers, testset
+
+
+def grouped(
+    rows: Sequence[Row], group: tuple[str, Sequence[str]], bar: tuple[str, Sequence[str]], of: str
+) -> dict[str, dict[str, list[float]]]:
+    """A value and its interval by two keys of the rows, in the given order; several seeds become their mean."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for first in group[1]:
+        for second in bar[1]:
+            mine = [row for row in rows if (row[group[0]], row[bar[0]]) == (first, second)]
+            if mine:
+                columns = zip(*((row[of], row["low"], row["high"]) for row in mine), strict=True)
+                found.setdefault(first, {})[second] = [sum(column) / len(mine) for column in columns]
+    return found
 
 
 def best_validation(folder: Path, metric: str) -> float:

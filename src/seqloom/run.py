@@ -201,6 +201,7 @@ def _checked_weights(run: Run, checkpoint: str | None) -> Path:
 class Opened:
     """All that is needed to use a run."""
 
+    run: Run
     model: Any  # on its device
     tokenizers: TokenizerPair
     config: Config
@@ -216,9 +217,9 @@ def _open(folder: str | Path, wanted: Use | None, checkpoint: str | None, device
     place = choose_device(device)
     if architecture(config.model.name).counting:
         counting, tokenizers = load_counting(run, checkpoint=checkpoint, device=place)
-        return Opened(counting, tokenizers, config, place)
+        return Opened(run, counting, tokenizers, config, place)
     model, tokenizers = load_model(run, checkpoint=checkpoint)
-    return Opened(model.to(place), tokenizers, config, place)
+    return Opened(run, model.to(place), tokenizers, config, place)
 
 
 def load(
@@ -228,12 +229,11 @@ def load(
 
     `workers` are the processes of a model with a search of its own; None = as many as are good here.
     """
-    run = _open(folder, "translate", checkpoint, device)
-    if isinstance(run.model, OwnSearch):
-        return run.model.translator(run.tokenizers, run.config.search, workers=workers)
-    return ModelTranslator(
-        run.model, run.tokenizers, run.config.search, run.device, Run(Path(folder)).alignment_head()
-    )
+    opened = _open(folder, "translate", checkpoint, device)
+    if isinstance(opened.model, OwnSearch):
+        return opened.model.translator(opened.tokenizers, opened.config.search, workers=workers)
+    head = opened.run.alignment_head()
+    return ModelTranslator(opened.model, opened.tokenizers, opened.config.search, opened.device, head)
 
 
 def load_decoder(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> ModelTranslator:
@@ -282,15 +282,17 @@ def load_ensemble(
 
 def load_generator(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Generator:
     """What continues a text, by a language model of plain text."""
-    run = _open(folder, "generate", checkpoint, device)
-    longest = run.config.data.max_length + 1
-    return Generator(run.model, run.tokenizers.target, run.config.search, max_length=longest, device=run.device)
+    opened = _open(folder, "generate", checkpoint, device)
+    longest = opened.config.data.max_length + 1
+    return Generator(
+        opened.model, opened.tokenizers.target, opened.config.search, max_length=longest, device=opened.device
+    )
 
 
 def load_filler(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Filler:
     """What fills the gaps of a text, by a masked language model."""
-    run = _open(folder, "fill", checkpoint, device)
-    return Filler(run.model, run.tokenizers.source, run.config.search, run.device)
+    opened = _open(folder, "fill", checkpoint, device)
+    return Filler(opened.model, opened.tokenizers.source, opened.config.search, opened.device)
 
 
 def load_scorer(
@@ -300,14 +302,14 @@ def load_scorer(
 
     A run that is not made for the given use, if one is given, is an error.
     """
-    run = _open(folder, use, checkpoint, device)
-    if isinstance(run.model, OwnSearch):
+    opened = _open(folder, use, checkpoint, device)
+    if isinstance(opened.model, OwnSearch):
         raise SeqloomError(
-            f"The model of {folder} ({run.config.model.name}) ranks answers; it has no probabilities to tell.",
+            f"The model of {folder} ({opened.config.model.name}) ranks answers, it has no probabilities.",
             "score with another model; seqloom evaluate measures its answers",
         )
-    kind = MaskedScorer if use_of(run.config) == "fill" else ForcedScorer
-    return kind(run.model, run.tokenizers, run.config.search, run.device)
+    kind = MaskedScorer if use_of(opened.config) == "fill" else ForcedScorer
+    return kind(opened.model, opened.tokenizers, opened.config.search, opened.device)
 
 
 Use = Literal["translate", "generate", "fill"]

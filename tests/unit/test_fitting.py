@@ -139,5 +139,5 @@ def test_a_model_with_its_own_search_translates_but_not_token_by_token(tmp_path:
     assert load(tmp_path / "run").translate(["polly"])[0][0].text == "polly"
     with pytest.raises(SeqloomError, match="a search of its own"):
         load_decoder(tmp_path / "run")
-    with pytest.raises(SeqloomError, match="no probabilities to tell"):
+    with pytest.raises(SeqloomError, match="it has no probabilities"):
         load_scorer(tmp_path / "run")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -75,7 +76,7 @@ def required_search(
         last = sentence.source_lengths.new_tensor([one.tokens[-1] if one.tokens else BOS for one in opened])
         step = model.step(memory, state, last)
         tokens = last.new_tensor([one.tokens for one in opened]).view(len(opened), length - 1)
-        plan.rules.apply(step.log_probs, tokens, torch.zeros_like(last))
+        plan.rules.apply(step.log_probs, tokens, partial(torch.zeros_like, last))
         banks: dict[int, list[_Open]] = defaultdict(list)
         looked = step.looked(head) if want_attention or plan.ranking.needs_attention else None
         for one in _continuations(opened, step.log_probs, looked, plan.width, required):

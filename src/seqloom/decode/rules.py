@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,10 +24,10 @@ class Rules:
     min_length: int = 0  # tokens before the end
     no_repeat: int = 0  # no sequence of so many tokens stands twice in an answer; 0: any may
 
-    def apply(self, log_probs: Tensor, tokens: Tensor, sentences: Tensor) -> None:
-        """Takes out, in place, what must not follow the tokens so far (R, t) of the sentence of each row.
+    def apply(self, log_probs: Tensor, tokens: Tensor, sentences: Callable[[], Tensor]) -> None:
+        """Takes out, in place, what must not follow the tokens so far (R, t).
 
-        A prefix is said whatever the other rules are.
+        A prefix is said whatever the other rules are; only then it is asked to which sentence each row belongs.
         """
         length = tokens.shape[1]
         forced = self._forced(length, sentences)
@@ -45,12 +45,13 @@ class Rules:
             log_probs[forced[0]] = -math.inf
             log_probs[forced] = kept
 
-    def _forced(self, length: int, sentences: Tensor) -> tuple[Tensor, Tensor] | None:
+    def _forced(self, length: int, sentences: Callable[[], Tensor]) -> tuple[Tensor, Tensor] | None:
         """The rows whose prefix is not yet said, and its next token in each; None if there are none."""
         following = [prefix[length] if len(prefix) > length else -1 for prefix in self.prefixes]
         if not any(token >= 0 for token in following):
             return None
-        wanted = torch.tensor(following, device=sentences.device)[sentences]
+        of_rows = sentences()
+        wanted = torch.tensor(following, device=of_rows.device)[of_rows]
         rows = (wanted >= 0).nonzero().squeeze(1)
         return rows, wanted[rows]
 

@@ -37,6 +37,11 @@ class _Front:
     def rows_per_sentence(self) -> int:
         return self.totals.shape[1] * self.totals.shape[2]
 
+    def sentence_of_rows(self) -> Tensor:
+        """(R,) the position in the batch of the sentence of each row."""
+        sentences = torch.tensor(self.sentences, device=self.last.device)
+        return sentences.repeat_interleave(self.rows_per_sentence)
+
 
 @torch.inference_mode()
 def beam_search(
@@ -58,7 +63,7 @@ def beam_search(
     for length in range(1, max(max_lengths, default=0) + 1):
         step = model.step(front.memory, front.state, front.last)
         history = _with_attention(front.history, step, head, plan.ranking)
-        plan.rules.apply(step.log_probs, history["tokens"], _sentence_of_rows(front))
+        plan.rules.apply(step.log_probs, history["tokens"], front.sentence_of_rows)
         choices = _best_continuations(step.log_probs, front.totals, plan)
         for group, choice in enumerate(choices):
             for position, rank in _ended(choice, plan.width):
@@ -116,11 +121,6 @@ def _begin(model: StepModel, batch: Batch, plan: Plan, want_attention: bool) -> 
         last=torch.full((len(rows),), BOS, device=device),
         history=history,
     )
-
-
-def _sentence_of_rows(front: _Front) -> Tensor:
-    sentences = torch.tensor(front.sentences, device=front.last.device)
-    return sentences.repeat_interleave(front.rows_per_sentence)
 
 
 def _with_attention(history: Tree, step: Step, head: Head | None, ranking: Ranking) -> Tree:

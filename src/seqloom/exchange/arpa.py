@@ -11,7 +11,8 @@ import numpy as np
 
 from seqloom.config import from_tree
 from seqloom.errors import SeqloomError
-from seqloom.files import check_can_write, new_folder, write_atomically
+from seqloom.exchange.imported import write_imported
+from seqloom.files import check_can_write
 from seqloom.run import Run, load_counting
 from seqloom.statistical.ngram.arpa import NEVER, Arpa, read_arpa, write_arpa
 from seqloom.statistical.ngram.assembly import Entries, assemble
@@ -19,7 +20,6 @@ from seqloom.statistical.ngram.model import NgramModel, NgramSettings
 from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
-from seqloom.training.checkpoint import TrainState
 from seqloom.types import BOS, EOS, PAD, UNK
 
 _SPECIALS = {BOS: "<s>", EOS: "</s>", UNK: "<unk>"}
@@ -108,7 +108,8 @@ def import_arpa(file: str | Path, out: str | Path, *, tokenizer: str | Path | No
     arpa = read_arpa(Path(file))
     tokenizers = Run.open(tokenizer).tokenizers() if tokenizer else _of_words(arpa.words)
     ngrams, notes = _ngrams(arpa, tokenizers.target, str(file))
-    _write(run, ngrams, tokenizers)
+    tree = {"model": {"name": "ngram", "order": ngrams.order}, "data": {"format": "text"}}
+    write_imported(run, from_tree(tree, where="the ARPA file"), tokenizers, ngrams.to_tensors())
     return Imported(run, ngrams, notes)
 
 
@@ -155,19 +156,3 @@ def _unigrams(given: Entries, vocabulary: int) -> tuple[Entries, int]:
     lacking[UNK] = True
     probs[lacking] = unknown - np.log(lacking.sum())
     return Entries(rows, probs, backoffs, given.line), int(lacking.sum()) - 1
-
-
-def _write(run: Run, ngrams: Ngrams, tokenizers: TokenizerPair) -> None:
-    tree = {"model": {"name": "ngram", "order": ngrams.order}, "data": {"format": "text"}}
-    config = from_tree(tree, where="the ARPA file")
-    try:
-        run.folder.parent.mkdir(parents=True, exist_ok=True)
-        with new_folder(run.folder) as folder:
-            draft = Run(folder)
-            write_atomically(draft.config_file, config.to_yaml())
-            tokenizers.save(draft.tokenizer_folder)
-            draft.checkpoints().save(ngrams.to_tensors(), {}, TrainState(best_step=0, finished="imported"))
-    except OSError as error:
-        raise SeqloomError(
-            f"The run directory {run.folder} cannot be written: {error.strerror}.", "choose another --out"
-        ) from error

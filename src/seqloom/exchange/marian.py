@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqloom.config import Config, from_tree
+from seqloom.config import from_tree
 from seqloom.errors import SeqloomError
+from seqloom.exchange.imported import write_imported
 from seqloom.exchange.marian_folder import (
     CONFIG,
     SOURCE_MODEL,
@@ -33,11 +34,10 @@ from seqloom.exchange.marian_weights import (
     blocks_from_marian,
     embedding_from_marian,
 )
-from seqloom.files import new_folder, write_atomically
 from seqloom.run import Run, build_model
 from seqloom.text.marian import MarianSettings, MarianTokenizer
 from seqloom.text.pair import TokenizerPair
-from seqloom.training.checkpoint import TrainState, read_tensors, weights_of
+from seqloom.training.checkpoint import read_tensors, weights_of
 from seqloom.types import BOS, PAD
 
 # Options of their search that ours has not, and the values under which they do nothing.
@@ -80,7 +80,7 @@ def import_marian(folder: str | Path, out: str | Path) -> Imported:
     config = from_tree(tree, where=str(folder / CONFIG))
     model = build_model(config, tokenizers)
     _fill(model, weights_file(folder), theirs, *vocabularies)
-    _write(run, config, tokenizers, model)
+    write_imported(run, config, tokenizers, weights_of(model))
     notes = [
         f"{name} = {options[name]} is left out: our search has no such option"
         for name, neutral in _NOT_TAKEN.items()
@@ -140,17 +140,3 @@ def _weights(
         "output.bias": bias,
         **blocks_from_marian(theirs, (config.encoder_layers, config.decoder_layers), config.d_model),
     }
-
-
-def _write(run: Run, config: Config, tokenizers: TokenizerPair, model: nn.Module) -> None:
-    try:
-        run.folder.parent.mkdir(parents=True, exist_ok=True)
-        with new_folder(run.folder) as folder:
-            draft = Run(folder)
-            write_atomically(draft.config_file, config.to_yaml())
-            tokenizers.save(draft.tokenizer_folder)
-            draft.checkpoints().save(weights_of(model), {}, TrainState(best_step=0, finished="imported"))
-    except OSError as error:
-        raise SeqloomError(
-            f"The run directory {run.folder} cannot be written: {error.strerror}.", "choose another --out"
-        ) from error

@@ -65,7 +65,7 @@ def test_every_model_has_the_options_of_the_recipe(digits: ModuleType, clips: An
 
 def test_the_table_has_a_mean_where_all_speakers_were_done(digits: ModuleType) -> None:
     def row(fold: str, model: str, right: float) -> dict[str, Any]:
-        return {"fold": fold, "model": model, "seed": 1, "right": right, "low": right - 1, "high": right + 1}
+        return {"fold": fold, "model": model, "seed": 1, "exact": right, "low": right - 1, "high": right + 1}
 
     every = [row(name, "lstm", 80.0 + place) for place, name in enumerate(digits.SPEAKERS)]
     lines = digits.table([row("mixed", "hmm", 97.0), row("mixed", "lstm", 98.0), *every]).splitlines()

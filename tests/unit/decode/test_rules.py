@@ -23,7 +23,7 @@ def left(
     """The tokens that may follow in every row."""
     log_probs = torch.full((len(tokens), SIZE), -1.0)
     rows = torch.tensor(sentences if sentences is not None else range(len(tokens)))
-    rules.apply(log_probs, torch.tensor(tokens, dtype=torch.long).view(len(tokens), -1), rows)
+    rules.apply(log_probs, torch.tensor(tokens, dtype=torch.long).view(len(tokens), -1), lambda: rows)
     return [{v for v in range(SIZE) if row[v] > -math.inf} for row in log_probs.tolist()]
 
 
@@ -80,6 +80,6 @@ def test_without_rules_only_padding_and_the_start_are_out() -> None:
 def test_a_forced_token_keeps_its_probability(n: int) -> None:
     log_probs = torch.log_softmax(torch.arange(float(SIZE)).repeat(1, 1), dim=1)
     before = log_probs.clone()
-    Rules(prefixes=[[5, 5]], no_repeat=n).apply(log_probs, torch.tensor([[5]]), torch.tensor([0]))
+    Rules(prefixes=[[5, 5]], no_repeat=n).apply(log_probs, torch.tensor([[5]]), lambda: torch.tensor([0]))
     assert log_probs[0, 5] == before[0, 5]
     assert log_probs.isfinite().sum() == 1

@@ -7,6 +7,7 @@ All explain the word f_j by one source word e_i or by the null word (Brown et al
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
@@ -42,12 +43,16 @@ class Positions(Protocol):
         ...
 
 
-class Mixture:
+class Mixture(ABC):
     """Positions that do not depend on each other."""
 
+    @abstractmethod
     def prior(self, shape: Shape) -> Reals:
         """p(i | j, S, T), (T, S + 1); the last column is the null word's."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def learn(self, visits: Iterable[Visits]) -> None:
+        """The M-step, where there are parameters."""
 
     def expect(self, words: Reals, null: Reals) -> Expected:
         """Each word's probabilities, divided by their sum."""
@@ -60,15 +65,15 @@ class Mixture:
         visits = np.hstack([links.sum(axis=0), empty.sum(axis=0)[:, None]])
         return Expected(links, empty, float(np.log(total).sum()), visits)
 
-    def learn(self, visits: Iterable[Visits]) -> None:
-        """Nothing, unless there are parameters."""
-
 
 class Uniform(Mixture):
     """IBM 1: all positions are equally probable, and the null word is one of them."""
 
     def prior(self, shape: Shape) -> Reals:
         return np.full((shape[0], shape[1] + 1), 1 / (shape[1] + 1))
+
+    def learn(self, visits: Iterable[Visits]) -> None:
+        """Nothing: there are no parameters."""
 
 
 class Diagonal(Mixture):
