@@ -16,9 +16,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
-from environment import Environment
 from measure import child_environment
-from peers import OPENNMT
+from peers import HUGGINGFACE, OPENNMT
 
 from seqloom import SeqloomError, __version__
 from seqloom.decode.config import SearchConfig
@@ -26,16 +25,6 @@ from seqloom.run import Run
 from seqloom.text.pair import TokenizerPair
 
 _HERE = Path(__file__).resolve().parent
-
-_HUGGINGFACE = Environment(
-    name="huggingface",
-    package="transformers",
-    version="5.22.2",
-    requirements=(
-        *("huggingface-hub>=1.31,<3", "numpy", "packaging", "pyyaml", "regex", "safetensors", "tqdm", "typer"),
-        "tokenizers>=0.23.1,<0.24",
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -171,9 +160,9 @@ def _huggingface(setup: Setup) -> Decoder:
         "max_length_factor": setup.search.max_length_factor,
         "max_length_extra": setup.search.max_length_extra,
     }
-    python = _HUGGINGFACE.python(setup.environments)
+    python = HUGGINGFACE.python(setup.environments)
     return Decoder(
-        "Hugging Face generate", _HUGGINGFACE.version, "huggingface_generate.py", options, "ids", python
+        "Hugging Face generate", HUGGINGFACE.version, "huggingface_generate.py", options, "ids", python
     )
 
 

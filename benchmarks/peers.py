@@ -39,6 +39,16 @@ OPENNMT = Environment(
     stubs=("fasttext",),
 )
 
+HUGGINGFACE = Environment(
+    name="huggingface",
+    package="transformers",
+    version="5.22.2",
+    requirements=(
+        *("huggingface-hub>=1.31,<3", "numpy", "packaging", "pyyaml", "regex", "safetensors", "tqdm", "typer"),
+        *("accelerate", "tokenizers>=0.23.1,<0.24"),
+    ),
+)
+
 _JOEYNMT = Environment(
     name="joeynmt",
     package="joeynmt",
@@ -56,10 +66,16 @@ def opennmt(model: Transformer, workload: Workload, environments: Path, folder: 
     return _train(OPENNMT, "-config", config, workload, environments, folder, name="OpenNMT-py")
 
 
+def huggingface(model: Transformer, workload: Workload, environments: Path, folder: Path) -> Measurement:
+    """Hugging Face's Marian model and its Seq2SeqTrainer."""
+    config = _huggingface_config(model, workload, folder)
+    return _train(HUGGINGFACE, "--config", config, workload, environments, folder, name="Hugging Face")
+
+
 def joeynmt(
-    model: LSTM, workload: Workload, environments: Path, folder: Path, *, by_length: bool = False
+    model: LSTM | Transformer, workload: Workload, environments: Path, folder: Path, *, by_length: bool = False
 ) -> Measurement:
-    """Joey NMT's recurrent model; its batches are of random sentences, or `by_length` of like lengths.
+    """Joey NMT's model of that kind; its batches are of random sentences, or `by_length` of like lengths.
 
     It has no batches of like lengths. But it makes them one after the other from the file when it does not
     shuffle, so a file in the right order shows what its model does without so much padding.
@@ -174,15 +190,62 @@ def _opennmt_config(model: Transformer, workload: Workload, folder: Path) -> dic
     }
 
 
-def _joeynmt_config(model: LSTM, workload: Workload, folder: Path, *, shuffle: bool) -> dict[str, Any]:
-    side = {"level": "word", "voc_file": workload.corpus.file(VOCABULARY)}  # the pieces are its words
-    stack = {
-        "type": "recurrent",
-        "rnn_type": "lstm",
-        "num_layers": model.layers,
-        "dropout": model.dropout,
-        "embeddings": {"embedding_dim": model.width, "dropout": model.dropout},
+def _huggingface_config(model: Transformer, workload: Workload, folder: Path) -> dict[str, Any]:
+    corpus = workload.corpus
+    size = corpus.vocabulary_size  # of which four are our specials; its two take their place
+    mean = corpus.targets / len(corpus.lengths)
+    return {
+        "data": {
+            "source": corpus.file(f"train.en{PIECES}"),
+            "target": corpus.file(f"train.de{PIECES}"),
+            "vocabulary": corpus.file(VOCABULARY),
+        },
+        "model": {
+            "vocab_size": size,
+            "pad_token_id": size - 1,
+            "decoder_start_token_id": size - 1,
+            "eos_token_id": size - 2,
+            "forced_eos_token_id": size - 2,
+            "d_model": model.width,
+            "encoder_layers": model.layers,
+            "decoder_layers": model.layers,
+            "encoder_attention_heads": model.heads,
+            "decoder_attention_heads": model.heads,
+            "encoder_ffn_dim": model.ffn,
+            "decoder_ffn_dim": model.ffn,
+            "activation_function": "relu",
+            "dropout": model.dropout,
+            "attention_dropout": 0.0,
+            "scale_embedding": True,
+            "max_position_embeddings": 512,
+        },
+        "training": {
+            "output_dir": str(folder / "model"),
+            # It knows no budget of tokens: as many sentences as have so many tokens on average.
+            "per_device_train_batch_size": round(workload.batch_tokens / mean),
+            "train_sampling_strategy": "group_by_length",
+            "label_smoothing_factor": workload.label_smoothing,
+            "learning_rate": 1e-3,
+            "lr_scheduler_type": "inverse_sqrt",
+            "warmup_steps": 400,
+            "max_grad_norm": 1.0,
+            "max_steps": _NEVER,
+            "save_strategy": "no",
+            "eval_strategy": "no",
+            "report_to": [],
+            "disable_tqdm": True,
+            "logging_steps": _NEVER,
+            "use_cpu": True,
+            "remove_unused_columns": False,
+            "seed": 1,
+        },
     }
+
+
+def _joeynmt_config(
+    model: LSTM | Transformer, workload: Workload, folder: Path, *, shuffle: bool
+) -> dict[str, Any]:
+    side = {"level": "word", "voc_file": workload.corpus.file(VOCABULARY)}  # the pieces are its words
     return {
         "name": "benchmark",
         "model_dir": str(folder / "model"),
@@ -199,15 +262,7 @@ def _joeynmt_config(model: LSTM, workload: Workload, folder: Path, *, shuffle: b
         "model": {
             "tied_embeddings": True,  # as in seqloom: one matrix for both sides and for the output
             "tied_softmax": True,
-            "encoder": {**stack, "bidirectional": True, "hidden_size": model.width // 2},  # per direction
-            "decoder": {
-                **stack,
-                "hidden_size": model.width,
-                "hidden_dropout": model.dropout,
-                "init_hidden": "bridge",
-                "attention": "luong",
-                "input_feeding": False,  # as in seqloom; its decoder goes step by step all the same
-            },
+            **_joeynmt_stacks(model),
         },
         "training": {
             "optimizer": "adam",
@@ -225,4 +280,35 @@ def _joeynmt_config(model: LSTM, workload: Workload, folder: Path, *, shuffle: b
             "validation_freq": _NEVER,
         },
         "testing": {},
+    }
+
+
+def _joeynmt_stacks(model: LSTM | Transformer) -> dict[str, Any]:
+    """Its encoder and decoder of that size."""
+    both: dict[str, Any] = {
+        "num_layers": model.layers,
+        "dropout": model.dropout,
+        "embeddings": {"embedding_dim": model.width, "dropout": model.dropout},
+    }
+    if isinstance(model, Transformer):
+        own = {
+            "type": "transformer",
+            "hidden_size": model.width,
+            "ff_size": model.ffn,
+            "num_heads": model.heads,
+        }
+        both |= own
+        both["embeddings"]["scale"] = True
+        return {"encoder": both, "decoder": both}
+    both |= {"type": "recurrent", "rnn_type": "lstm"}
+    return {
+        "encoder": {**both, "bidirectional": True, "hidden_size": model.width // 2},  # per direction
+        "decoder": {
+            **both,
+            "hidden_size": model.width,
+            "hidden_dropout": model.dropout,
+            "init_hidden": "bridge",
+            "attention": "luong",
+            "input_feeding": False,  # as in seqloom; its decoder goes step by step all the same
+        },
     }

@@ -5,7 +5,7 @@
 Multi30k English to German, raw; joint SentencePiece vocabulary of 8,000. The rate counts real target tokens
 (no padding, the end of sentence included) after the warm-up.
 
-    transformer  3+3 layers, width 256; beside OpenNMT-py
+    transformer  3+3 layers, width 256; beside OpenNMT-py, Hugging Face's Seq2SeqTrainer and Joey NMT
     lstm         2+2 layers, width 320, bilinear attention, no input feeding: with fused kernels, the same model
                  step by step, and Joey NMT (its decoder goes step by step), the last also on a file in an order
                  that gives its batches like lengths
@@ -28,7 +28,7 @@ from command import run_command
 from machine import Machine, describe, probe
 from measure import Measurement
 from ours import seqloom
-from peers import joeynmt, opennmt
+from peers import huggingface, joeynmt, opennmt
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -67,7 +67,12 @@ Contestant = Callable[[Workload, Path, Path], Measurement]
 _TRANSFORMER, _LSTM = Transformer(), LSTM()
 MODELS: dict[str, Model] = {"transformer": _TRANSFORMER, "lstm": _LSTM}
 CONTESTANTS: dict[str, dict[str, Contestant]] = {
-    "transformer": {"seqloom": partial(seqloom, _TRANSFORMER), "opennmt": partial(opennmt, _TRANSFORMER)},
+    "transformer": {
+        "seqloom": partial(seqloom, _TRANSFORMER),
+        "opennmt": partial(opennmt, _TRANSFORMER),
+        "huggingface": partial(huggingface, _TRANSFORMER),
+        "joeynmt": partial(joeynmt, _TRANSFORMER),
+    },
     "lstm": {
         "seqloom": partial(seqloom, _LSTM),
         "seqloom-steps": partial(seqloom, replace(_LSTM, kernel="steps"), name="seqloom (steps)"),

@@ -30,12 +30,12 @@ from seqloom.fitting import fit_run
 from seqloom.machine import keep_freed_memory
 from seqloom.registry import architecture
 from seqloom.run import Run, Use, build_model, choose_device, load, load_filler, load_generator, use_of
+from seqloom.team import Team
 from seqloom.text.config import MASK
 from seqloom.training.checkpoint import TrainState, load_weights, weights_of
 from seqloom.training.log import RunLog, duration
 from seqloom.training.loop import Feed, Trainer, Validation
 from seqloom.training.loss import batch_loss
-from seqloom.training.team import Team
 from seqloom.types import Batch
 from seqloom.warmstart import warm_start, warm_tokenizers
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 from seqloom.data.batching import collate_ids
-from seqloom.training.team import Team
+from seqloom.team import Team
 from seqloom.types import PAD
 
 STEPS = 12
@@ -72,25 +73,41 @@ def _same_bytes(one: Path, other: Path) -> bool:
     return [path.read_bytes() for path in files[0]] == [path.read_bytes() for path in files[1]]
 
 
+@pytest.fixture(scope="module")
+def one(data: Path) -> Path:
+    """What one process makes of it."""
+    _run(_command(data, "one", 1, model_dropout=0.0))
+    return data / "one"
+
+
 @pytest.mark.timeout(280)
-def test_two_processes_make_the_updates_of_one(data: Path) -> None:
-    for name, processes in (("one", 1), ("two", 2)):
-        _run(_command(data, name, processes, model_dropout=0.0))
-    one, two = _weights(data / "one"), _weights(data / "two")
-    earlier = _weights(data / "one", 4)
+@pytest.mark.parametrize("shard", [False, True], ids=["whole", "slices"])
+def test_two_processes_make_the_updates_of_one(data: Path, one: Path, shard: bool) -> None:
+    two = data / f"two-{shard}"
+    _run(_command(data, two.name, 2, model_dropout=0.0, train_shard=shard))
+    alone, together, earlier = _weights(one), _weights(two), _weights(one, 4)
     # On average: where the true gradient is 0, as of the keys' biases, Adam makes a step of its rounding.
-    moved, apart = (sum(float((one[n] - other[n]).abs().sum()) for n in one) for other in (earlier, two))
+    moved, apart = (
+        sum(float((alone[n] - other[n]).abs().sum()) for n in alone) for other in (earlier, together)
+    )
     assert apart < 0.01 * moved
-    logs = [(data / name / "metrics.jsonl").read_text().count('"train"') for name in ("one", "two")]
+    moments = [load_file(run / "checkpoints" / f"step-{STEPS}" / "training.safetensors") for run in (one, two)]
+    assert {n: t.shape for n, t in moments[0].items()}.items() <= {
+        n: t.shape for n, t in moments[1].items()
+    }.items()
+    logs = [(run / "metrics.jsonl").read_text().count('"train"') for run in (one, two)]
     assert logs == [STEPS // 4] * 2  # only one of the two writes
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_process_that_is_killed_comes_back_and_the_end_is_the_same(data: Path) -> None:
-    _run(_command(data, "calm", 2))
-    disturbed = subprocess.Popen(_command(data, "killed", 2), stderr=subprocess.PIPE, text=True)
-    checkpoint = data / "killed" / "checkpoints" / "step-4"
+@pytest.mark.parametrize("shard", [False, True], ids=["whole", "slices"])
+def test_a_process_that_is_killed_comes_back_and_the_end_is_the_same(data: Path, shard: bool) -> None:
+    calm, killed = data / f"calm-{shard}", data / f"killed-{shard}"
+    _run(_command(data, calm.name, 2, train_shard=shard))
+    command = _command(data, killed.name, 2, train_shard=shard)
+    disturbed = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    checkpoint = killed / "checkpoints" / "step-4"
     while not checkpoint.is_dir():
         assert disturbed.poll() is None, disturbed.communicate()
         time.sleep(0.05)
@@ -98,7 +115,19 @@ def test_a_process_that_is_killed_comes_back_and_the_end_is_the_same(data: Path)
     os.kill(workers[-1], signal.SIGKILL)
     _, told = disturbed.communicate(timeout=400)
     assert disturbed.returncode == 0, told
-    assert _same_bytes(data / "calm", data / "killed")
+    assert _same_bytes(calm, killed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_one_process_goes_on_with_what_two_held_in_slices(data: Path) -> None:
+    _run(_command(data, "slices", 2, model_dropout=0.0, train_shard=True))
+    _run(_command(data, "whole", 1, model_dropout=0.0, train_shard=True))
+    folder = data / "slices" / "checkpoints"
+    shutil.rmtree(folder / f"step-{STEPS}")
+    _run([sys.executable, "-m", "seqloom", "resume", str(data / "slices")])
+    ends = _weights(data / "slices"), _weights(data / "whole")
+    assert all(torch.allclose(ends[0][n], ends[1][n], atol=1e-3) for n in ends[0])
 
 
 def _descendants(pid: int) -> list[int]:

@@ -14,7 +14,7 @@ import seqloom
 
 PACKAGE = Path(seqloom.__file__).parent
 LAYERS = [
-    {"errors", "types", "settings", "registry", "files", "machine", "progress"},
+    {"errors", "types", "settings", "registry", "files", "machine", "progress", "team"},
     {"text", "nn", "evaluate"},
     {"data", "models", "statistical"},
     {"decode", "training"},

@@ -62,7 +62,7 @@ def train(
     from seqloom.errors import SeqloomError
     from seqloom.pipeline import continue_run, create
     from seqloom.run import Run, commands_for
-    from seqloom.training.team import joined, was_restarted
+    from seqloom.team import joined, was_restarted
 
     if (pairs or []).count("-") > 1:
         raise SeqloomError("Standard input (-) can be read only once.", "name it once")
@@ -102,7 +102,7 @@ def resume(
     """Go on training a run from its newest checkpoint, exactly as if it had never stopped."""
     from seqloom.pipeline import continue_run
     from seqloom.run import Run
-    from seqloom.training.team import joined
+    from seqloom.team import joined
 
     if processes > 1:
         launch(processes)

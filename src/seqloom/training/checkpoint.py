@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
 from seqloom.files import new_folder, point_to, sha256, write_json
-from seqloom.training.team import Team
+from seqloom.team import Team
 
 MODEL, TRAINING, STATE, BEST, AVERAGE = (
     "model.safetensors",

@@ -55,6 +55,9 @@ class TrainConfig(Settings):
     best_by: str = Field("loss", description="loss or a metric: chooses the best checkpoint, stops early")
     patience: int | None = Field(None, ge=1, description="validations without improvement before stopping")
     device: str = Field("auto", description="auto, cpu or cuda")
+    shard: bool = Field(
+        False, description="each process holds a slice of weights, gradients and moments (FSDP2), not all"
+    )
     precision: Literal["float32", "bfloat16"] = Field("float32", description="of the matrix products")
     threads: int | None = Field(None, ge=1, description="of the CPU; None = all")
     log_every: int = Field(50, ge=1, description="updates between reports")
@@ -76,4 +79,6 @@ class TrainConfig(Settings):
             raise ValueError(
                 f"train.average={self.average} needs as many kept checkpoints, but train.keep={self.keep}"
             )
+        if self.shard and self.ema:
+            raise ValueError("train.shard keeps no moving average of the weights; leave train.ema at 0")
         return self

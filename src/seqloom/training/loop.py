@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
+from seqloom.team import Team
 from seqloom.training.checkpoint import (
     Checkpoints,
     TrainState,
@@ -20,10 +21,10 @@ from seqloom.training.checkpoint import (
     weights_of,
 )
 from seqloom.training.config import TrainConfig
+from seqloom.training.layout import Learner, layout_of
 from seqloom.training.log import Log, peak_memory_mb
 from seqloom.training.optimizer import MovingAverage, Update, Updater
 from seqloom.training.schedule import learning_rate
-from seqloom.training.team import Learner, Team
 from seqloom.types import Batch
 
 
@@ -71,9 +72,10 @@ class Trainer:
         self.model, self.config, self.feed, self.validate = model, config, feed, validate
         self.checkpoints, self.log, self.stop, self.device = checkpoints, log, stop, device
         self.batches_per_epoch = batches_per_epoch
-        self.updater = Updater(model, config)
+        self.layout = layout_of(self.team, config, device)
+        self.learner = self.layout.spread(Learner(model, config.label_smoothing, config.precision))
+        self.updater = Updater(self.layout.model(self.learner), config, self.layout)
         self.average = MovingAverage(model, config.ema) if config.ema else None
-        self.learner = self.team.learner(Learner(model, config.label_smoothing, config.precision))
         self.state = TrainState()
 
     def run(self) -> TrainState:
@@ -112,7 +114,7 @@ class Trainer:
         for number, feed in enumerate(feeds, 1):
             window.see(feed.data)
             batch = self.team.share(feed.data).to(self.device)
-            with self.team.alone(self.learner) if number < len(feeds) else nullcontext():
+            with self.layout.alone(self.learner) if number < len(feeds) else nullcontext():
                 loss = self.learner(batch)
                 loss.total.backward()
             total += loss.nll.detach()
@@ -173,6 +175,7 @@ class Trainer:
     def _validate(self) -> None:
         """Measures the weights that would be served, remembers the best, and saves."""
         state, config = self.state, self.config
+        self.layout.collect(self.learner, self.model)
         if self.average:
             self.average.swap()
         self.model.eval()
@@ -201,6 +204,7 @@ class Trainer:
         if self.average:
             training |= {f"raw.{name}": weight.detach() for name, weight in self.average.live.items()}
             self.average.swap()
+        self.layout.collect(self.learner, self.model)
         if self.team.leads:
             self.checkpoints.save(weights_of(self.model), training, self.state)
         if self.average:
@@ -210,6 +214,7 @@ class Trainer:
     def _resume(self) -> TrainState:
         """The state to go on from: the newest checkpoint's, or a new one."""
         restored = self.checkpoints.restore(self.model, tidy=self.team.leads)
+        self.layout.deal(self.model, self.learner)
         self.team.wait()
         if restored is None:
             return self.state
@@ -227,7 +232,8 @@ class Trainer:
         steps = self.checkpoints.steps()[-self.config.average :]
         if self.config.average < 2 or len(steps) < 2:
             return
-        self.checkpoints.average(self.model, len(steps))
+        if self.team.leads:
+            self.checkpoints.average(self.model, len(steps))
         self.model.eval()
         result = self._measured()
         better = self.state.best is None or result.goal > self.state.best

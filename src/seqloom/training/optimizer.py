@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from seqloom.team import Team
 from seqloom.training.config import TrainConfig
+from seqloom.training.layout import Layout
 
 
 class Update(NamedTuple):
@@ -27,12 +29,14 @@ class Updater:
     ragged batches give the gradient of the one big batch.
     """
 
-    def __init__(self, model: nn.Module, config: TrainConfig) -> None:
+    def __init__(self, model: nn.Module, config: TrainConfig, layout: Layout | None = None) -> None:
+        self.layout = layout or Layout(Team())
         named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
-        self.parameters = [weight for _, weight in named]
+        self.weights = [weight for _, weight in named]
+        self.parameters = [self.layout.own(weight) for weight in self.weights]  # what this process looks after
         self.layers = [layer_name(name) for name, _ in named]  # of each parameter, tied ones once
-        decayed = [weight for weight in self.parameters if weight.dim() > 1]
-        plain = [weight for weight in self.parameters if weight.dim() <= 1]
+        decayed = [own for own in self.parameters if own.dim() > 1]
+        plain = [own for own in self.parameters if own.dim() <= 1]
         groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
         self.adam = torch.optim.AdamW(
             groups, lr=config.learning_rate, betas=config.betas, weight_decay=config.weight_decay, fused=True
@@ -41,7 +45,9 @@ class Updater:
 
     def update(self, count: int, rate: float) -> Update:
         """Moves the weights by the mean gradient and forgets it; its norm and what was done to it."""
-        parts = torch.stack(torch._foreach_norm(self._gradients())) / count
+        for own, weight in zip(self.parameters, self.weights, strict=True):
+            own.grad = None if weight.grad is None else self.layout.own(weight.grad)
+        parts = self.layout.norms(torch.stack(torch._foreach_norm(self._gradients()))) / count
         norm = torch.linalg.vector_norm(parts)
         skipped = (~norm.isfinite()).float()
         excess = (norm / self.clip).clamp_min(1.0) if self.clip else torch.ones_like(norm)
@@ -52,6 +58,8 @@ class Updater:
         self.adam.found_inf = skipped  # type: ignore[attr-defined]
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
+        for weight in self.weights:
+            weight.grad = None
         return Update(norm, parts, excess, skipped)
 
     def _gradients(self) -> list[Tensor]:
@@ -66,19 +74,19 @@ class Updater:
         return norms
 
     def state(self) -> dict[str, Tensor]:
-        """The moments and step counts as named tensors."""
+        """The moments and step counts as named tensors; where weights are in slices, all have to call it."""
         return {
-            f"adam.{number}.{key}": value
-            for number, weight in enumerate(self.parameters)
-            for key, value in self.adam.state[weight].items()
+            f"adam.{number}.{key}": self.layout.join(weight, value)
+            for number, (own, weight) in enumerate(zip(self.parameters, self.weights, strict=True))
+            for key, value in self.adam.state[own].items()
         }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Takes back what `state` gave."""
-        for number, weight in enumerate(self.parameters):
+        for number, (own, weight) in enumerate(zip(self.parameters, self.weights, strict=True)):
             prefix = f"adam.{number}."
-            self.adam.state[weight] = {
-                key.removeprefix(prefix): value.to(weight.device)
+            self.adam.state[own] = {
+                key.removeprefix(prefix): self.layout.cut(weight, value)
                 for key, value in tensors.items()
                 if key.startswith(prefix)
             }

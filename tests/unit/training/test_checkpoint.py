@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from seqloom.errors import SeqloomError
+from seqloom.team import Team
 from seqloom.training.checkpoint import (
     Checkpoints,
     TrainState,
@@ -19,7 +20,6 @@ from seqloom.training.checkpoint import (
     restore_random_state,
     weights_of,
 )
-from seqloom.training.team import Team
 
 Build = Callable[[], nn.Module]
 

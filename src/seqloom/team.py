@@ -1,23 +1,18 @@
-"""Several processes that train one model: each takes its rows of every batch, and the gradients are added up.
-
-The loss is a sum over tokens and is divided by their count once, at the update, so the sum of the shares'
-gradients is the gradient of the whole batch, however uneven the shares are.
-"""
+"""Several processes that work together: who they are, what each takes, and what they tell each other."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
-from seqloom.training.loss import Loss, batch_loss
 from seqloom.types import PAD, Batch
 
 T = TypeVar("T")
@@ -25,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Team:
-    """This process among all that train the same model; alone, nothing has to be shared or agreed on."""
+    """This process among all that do the same work; alone, nothing has to be shared or agreed on."""
 
     rank: int = 0
     size: int = 1
@@ -88,26 +83,6 @@ class Team:
         if self.size > 1:
             dist.barrier()
 
-    def learner(self, module: nn.Module) -> nn.Module:
-        """The module whose backward pass adds up the gradients of all, while it goes on with earlier layers."""
-        if self.size == 1:
-            return module
-        shared = DistributedDataParallel(module, find_unused_parameters=True)
-        shared.register_comm_hook(None, lambda _, bucket: _add_up(bucket))
-        return shared
-
-    def alone(self, learner: nn.Module) -> AbstractContextManager[None]:
-        """Within it gradients stay with this process, to be added up by a later backward pass."""
-        shared = isinstance(learner, DistributedDataParallel)
-        return learner.no_sync() if shared else nullcontext()  # type: ignore[operator]
-
-
-def _add_up(bucket: Any) -> torch.futures.Future[Tensor]:
-    """The sum of a bucket of gradients; torch's own hook would give the mean of parts of different size."""
-    work = dist.all_reduce(bucket.buffer(), async_op=True)
-    future: torch.futures.Future[Tensor] = work.get_future().then(lambda done: done.value()[0])
-    return future
-
 
 @contextmanager
 def joined(device: str = "cpu") -> Iterator[Team]:
@@ -118,25 +93,26 @@ def joined(device: str = "cpu") -> Iterator[Team]:
         return
     if device != "cpu" and torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    store, rank, size = next(rendezvous("env://"))
+    ours = dist.PrefixStore(_attempt(), store)  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=ours, rank=rank, world_size=size)
     try:
-        yield Team(dist.get_rank(), size)
+        yield Team(rank, size)
     finally:
         dist.destroy_process_group()
+
+
+def _attempt() -> str:
+    """A name for the keys of this attempt in the store where the processes find each other.
+
+    torchrun keeps the store when it starts a team again: one that is quick could read the address of a process
+    that is dead, and wait for it. On one machine the count tells attempts apart; of several each has its own.
+    """
+    alone = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
+    return f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}" if alone else "all-attempts"
 
 
 def was_restarted() -> bool:
     """Whether torchrun has started this team anew because one of it was lost."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-
-
-class Learner(nn.Module):
-    """A model and its loss as one module: what is called goes through the hooks of data parallelism."""
-
-    def __init__(self, model: nn.Module, smoothing: float, precision: str) -> None:
-        super().__init__()
-        self.model, self.smoothing, self.precision = model, smoothing, precision
-
-    def forward(self, batch: Batch) -> Loss:
-        """The summed loss of a batch under teacher forcing."""
-        return batch_loss(self.model, batch, self.smoothing, self.precision)
