@@ -70,6 +70,14 @@ class Team:
         dist.broadcast_object_list(box)
         return box[0]  # type: ignore[no-any-return]
 
+    def gathered(self, value: T) -> list[T]:
+        """The values of all processes by rank, for the leader; the others get nothing."""
+        if self.size == 1:
+            return [value]
+        found: list[Any] = [None] * self.size
+        dist.gather_object(value, found if self.leads else None)
+        return found if self.leads else []
+
     def all(self, value: Tensor) -> list[Tensor]:
         """The values of all processes, on the host, by rank."""
         if self.size == 1:

@@ -158,3 +158,32 @@ def test_alone_nothing_is_shared() -> None:
     assert team.share(batch) is batch
     assert team.most(1.0, 0.0) == [1.0, 0.0]
     assert team.told("word") == "word"
+
+
+@pytest.mark.timeout(280)
+@pytest.mark.parametrize(
+    "options", [["--engine", "torch"], ["--sample", "--seed", "3"]], ids=["beam", "samples"]
+)
+def test_two_processes_translate_as_one_does(data: Path, one: Path, options: list[str]) -> None:
+    lines = [line.split("\t")[0] for line in (data / "pairs.tsv").read_text().splitlines()]
+    command = [sys.executable, "-m", "seqloom", "translate", str(one), "-", *options]
+    answers = [
+        subprocess.run(
+            [*command, "--processes", str(n)],
+            input=("\n".join([*lines, "", "3"]) + "\n").encode(),
+            capture_output=True,
+            check=True,
+        ).stdout
+        for n in (1, 2)
+    ]
+    assert answers[0] == answers[1]
+    assert answers[0].count(b"\n") == len(lines) + 2
+
+
+@pytest.mark.timeout(280)
+def test_an_error_of_several_processes_is_told_without_a_traceback(data: Path, one: Path) -> None:
+    command = [sys.executable, "-m", "seqloom", "evaluate", str(one), str(data / "none.tsv")]
+    done = subprocess.run([*command, "--processes", "2"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "There is no file" in done.stderr
+    assert "Traceback" not in done.stderr

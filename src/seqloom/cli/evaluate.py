@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from seqloom.cli.launch import ON_THIS_MACHINE, launch
+
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
@@ -29,6 +31,7 @@ def evaluate(
         str, typer.Option(help="torch, ctranslate2, or auto: the fastest that is exact.")
     ] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="As many as are good here if not given.")] = None,
+    processes: Annotated[int, typer.Option(min=1, help=ON_THIS_MACHINE)] = 1,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Any search option, e.g. --set search.length_penalty=1.")
     ] = None,
@@ -46,6 +49,7 @@ def evaluate(
     """Translate test data and measure the answers, with intervals and by sentence length."""
     from seqloom.cli.strategy import Strategy, load_for
     from seqloom.config import search_options
+    from seqloom.decode.crew import crew
     from seqloom.evaluate.metrics import parse_metrics
     from seqloom.evaluate.report import Report, as_tables, make_report
     from seqloom.evaluate.versus import as_table, versus
@@ -53,6 +57,7 @@ def evaluate(
     from seqloom.files import check_can_write, write_atomically
     from seqloom.progress import counter
     from seqloom.run import Run
+    from seqloom.team import Team, joined
     from seqloom.testset import read_testset
 
     chosen = parse_metrics(metrics)
@@ -75,12 +80,15 @@ def evaluate(
 
     wanted = Wanted(beam=beam, scores=False, search=search_options(set_ or ()))
 
-    def measure(folder: Path, name: str | None, voters: Sequence[Path] = ()) -> tuple[list[str], Report]:
-        """What a run, or several that vote, answers, and how good that is."""
-        runs = [folder, *voters]
-        translator, used = load_for(
+    if processes > 1:
+        launch(processes)
+        return
+
+    def answers(folder: Path, name: str | None, voters: Sequence[Path], team: Team) -> tuple[list[str], str]:
+        """What a run, or several that vote, answers (nothing in a process that only helps), and its engine."""
+        loaded, used = load_for(
             Strategy(beam, None, None, None),
-            runs,
+            [folder, *voters],
             engine,
             space=ensemble_space if folder == run else "probability",
             checkpoint=name,
@@ -88,18 +96,28 @@ def evaluate(
             threads=threads,
             wanted=wanted,
         )
-        with counter(f"translated by {folder}", total=len(test.sources)) as advance:
-            found = translator.translate(test.sources, heads=test.heads, beam=beam, on_progress=advance)
-        texts = [hypotheses[0].text for hypotheses in found]
-        width = wanted.options(Run.open(folder).config().search).beam
-        settings = {"run": " + ".join(map(str, runs)), "data": test.name, "beam": width, "engine": used}
-        return texts, make_report(test.sources, texts, test.references, chosen, settings=settings)
+        with crew(loaded, team) as translator:
+            if translator is None:
+                return [], used
+            with counter(f"translated by {folder}", total=len(test.sources)) as advance:
+                found = translator.translate(test.sources, heads=test.heads, beam=beam, on_progress=advance)
+        return [hypotheses[0].text for hypotheses in found], used
 
-    texts, report = measure(run, checkpoint, ensemble or ())
+    def measured(folder: Path, voters: Sequence[Path], texts: list[str], used: str) -> Report:
+        width = wanted.options(Run.open(folder).config().search).beam
+        name = " + ".join(map(str, [folder, *voters]))
+        settings = {"run": name, "data": test.name, "beam": width, "engine": used}
+        return make_report(test.sources, texts, test.references, chosen, settings=settings)
+
+    with joined(device) as team:
+        texts, used = answers(run, checkpoint, ensemble or (), team)
+        rivals = [(other, *answers(other, None, (), team)) for other in compare or []]
+    if not team.leads:
+        return
+    report = measured(run, ensemble or (), texts, used)
     others = []
-    for other in compare or []:
-        theirs, its_report = measure(other, None)
-        both = (report, its_report)
+    for other, theirs, its_engine in rivals:
+        both = (report, measured(other, (), theirs, its_engine))
         others.append(versus(str(other), test.sources, (texts, theirs), test.references, chosen, both))
     if out:
         write_atomically(out, "".join(text.replace("\n", " ") + "\n" for text in texts))

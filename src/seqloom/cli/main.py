@@ -78,8 +78,9 @@ def main() -> None:
     try:
         app()
     except SeqloomError as error:
-        print(f"error: {error.message}", file=sys.stderr)
-        if error.hint:
+        rank = os.environ.get("RANK", "0")
+        print(f"error{f' in process {rank}' if rank != '0' else ''}: {error.message}", file=sys.stderr)
+        if error.hint and rank == "0":  # of several processes one tells
             print(f"hint:  {error.hint}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

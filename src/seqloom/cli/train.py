@@ -7,27 +7,9 @@ from typing import Annotated
 
 import typer
 
-_PROCESSES = "Processes on this machine that train together, as by torchrun."
-_RESTARTS = 3  # of all, when one is lost
+from seqloom.cli.launch import ON_THIS_MACHINE, launch
 
-
-def launch(processes: int) -> None:
-    """Runs this command in so many processes; one that is lost makes all start again from the checkpoint."""
-    import os
-    import subprocess
-    import sys
-
-    from seqloom.machine import processors
-
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node", str(processes), "--max-restarts", str(_RESTARTS), "-m", "seqloom"]
-    place = next(i for i, word in enumerate(sys.argv) if word.startswith("--processes"))
-    rest = sys.argv[1:place] + sys.argv[place + (1 if "=" in sys.argv[place] else 2) :]
-    threads = str(max(1, processors() // processes))
-    quiet = {"OMP_NUM_THREADS": threads, "TORCH_CPP_LOG_LEVEL": "ERROR"}  # torch wonders at what we ask it for
-    done = subprocess.run([*command, *rest], env={**quiet, **os.environ}, check=False)
-    if done.returncode:
-        raise typer.Exit(done.returncode)
+_RESTARTS = 3  # of all processes, when one is lost
 
 
 def train(
@@ -51,7 +33,7 @@ def train(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Any option, e.g. --set train.max_minutes=30.")
     ] = None,
-    processes: Annotated[int, typer.Option(min=1, help=_PROCESSES)] = 1,
+    processes: Annotated[int, typer.Option(min=1, help=ON_THIS_MACHINE)] = 1,
 ) -> None:
     """Train a model on pairs of sequences, or a language model on plain text.
 
@@ -80,7 +62,7 @@ def train(
         "train.init_from": init_from or None,
     }
     if processes > 1:
-        launch(processes)
+        launch(processes, restarts=_RESTARTS)
         return
     composed = compose(config, values, set_ or ())
     with joined(composed.train.device) as team:
@@ -97,7 +79,7 @@ def train(
 
 def resume(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
-    processes: Annotated[int, typer.Option(min=1, help=_PROCESSES)] = 1,
+    processes: Annotated[int, typer.Option(min=1, help=ON_THIS_MACHINE)] = 1,
 ) -> None:
     """Go on training a run from its newest checkpoint, exactly as if it had never stopped."""
     from seqloom.pipeline import continue_run
@@ -105,7 +87,7 @@ def resume(
     from seqloom.team import joined
 
     if processes > 1:
-        launch(processes)
+        launch(processes, restarts=_RESTARTS)
         return
     opened = Run.open(run)
     with joined(opened.config().train.device) as team:

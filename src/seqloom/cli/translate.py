@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqloom.cli.launch import ON_THIS_MACHINE, launch
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def translate(
         list[str] | None, typer.Option("--set", help="An option of the search, e.g. search.no_repeat=3.")
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Processors to use; all if not given.")] = None,
+    processes: Annotated[int, typer.Option(min=1, help=ON_THIS_MACHINE)] = 1,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
     trace: Annotated[Path | None, typer.Option(help="Write the search tree of every line: JSON.")] = None,
     ensemble: Annotated[
@@ -103,10 +105,12 @@ def translate(
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import read_source
     from seqloom.data.report import DataReport
+    from seqloom.decode.crew import crew
     from seqloom.decode.distrust import MEANING, flags
     from seqloom.exchange.engines import Wanted
     from seqloom.files import check_can_write, output
     from seqloom.progress import counter
+    from seqloom.team import joined
 
     if out:
         check_can_write(out)
@@ -133,6 +137,11 @@ def translate(
             "--require-column is for a search: words cannot be required of samples, nor traced.",
             "leave out --trace, --sample, or --mbr without --beam",
         )
+    if processes > 1 and trace:
+        raise SeqloomError("--trace follows the search of one process.", "leave out --processes")
+    if processes > 1:
+        launch(processes)
+        return
     if trace:
         engine = engine_to_trace(trace, engine, is_plain=strategy.is_plain and not ensemble)
     wanted = Wanted(
@@ -143,16 +152,6 @@ def translate(
         required=require_column is not None,
         scores=json_,
         search=search,
-    )
-    translator, used = load_for(
-        strategy,
-        [run, *(ensemble or [])],
-        engine,
-        space=ensemble_space,
-        checkpoint=checkpoint,
-        device=device,
-        threads=threads,
-        wanted=wanted,
     )
     report = DataReport()
     columns = {"source_column": column, "heads_column": heads_column}
@@ -166,31 +165,43 @@ def translate(
         require_column=require_column,
         report=report,
     )
-    if trace:
-        examples = trace_searches(trace, translator, examples)
     number, counts = 0, Counter[str]()
-    with output(out) as stream, counter("translated") as advance:
-        while chunk := list(islice(examples, _LINES_AT_A_TIME)):
-            answers = strategy.answers(
-                translator,
-                chunk,
-                first=number + 1,
-                prefixed=prefix_column is not None,
-                require_column=require_column,
-                alignment=alignment,
-                on_progress=advance,
-            )
-            for example, hypotheses in zip(chunk, answers, strict=True):
-                number += 1
-                ranked = nbest is not None and nbest > 1
-                found = [flags(example.source, one) for one in hypotheses]
-                counts.update(found[0])
-                lines = (
-                    [_json(number, example.source, hypotheses, used, found)]
-                    if json_
-                    else _plain(number, hypotheses, ranked)
-                )
-                stream.write("".join(f"{text}\n" for text in lines))
+    with joined(device) as team:
+        loaded, used = load_for(
+            strategy,
+            [run, *(ensemble or [])],
+            engine,
+            space=ensemble_space,
+            checkpoint=checkpoint,
+            device=device,
+            threads=threads,
+            wanted=wanted,
+        )
+        with crew(loaded, team) as translator:
+            if translator is None:  # this process has lent a hand, and another writes
+                return
+            if trace:
+                examples = trace_searches(trace, translator, examples)
+            with output(out) as stream, counter("translated") as advance:
+                while chunk := list(islice(examples, _LINES_AT_A_TIME)):
+                    answers = strategy.answers(
+                        translator,
+                        chunk,
+                        first=number + 1,
+                        prefixed=prefix_column is not None,
+                        require_column=require_column,
+                        alignment=alignment,
+                        on_progress=advance,
+                    )
+                    for example, hypotheses in zip(chunk, answers, strict=True):
+                        number += 1
+                        found = [flags(example.source, one) for one in hypotheses]
+                        counts.update(found[0])
+                        if json_:
+                            lines = iter([_json(number, example.source, hypotheses, used, found)])
+                        else:
+                            lines = _plain(number, hypotheses, ranked=nbest is not None and nbest > 1)
+                        stream.write("".join(f"{text}\n" for text in lines))
     for flag, meaning in MEANING.items():
         if counts[flag]:
             print(f"look at: {counts[flag]:,} of {number:,} answers ({flag}: {meaning})", file=sys.stderr)
@@ -198,7 +209,7 @@ def translate(
         print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
 
 
-def _plain(number: int, hypotheses: list[Hypothesis], ranked: bool) -> Iterator[str]:
+def _plain(number: int, hypotheses: list[Hypothesis], *, ranked: bool) -> Iterator[str]:
     for hypothesis in hypotheses:
         text = hypothesis.text.replace("\n", " ")
         yield f"{number}\t{hypothesis.score:.4f}\t{text}" if ranked else text
