@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -15,11 +19,13 @@ from seqloom.decode.ensemble import EnsembleTranslator, Space
 from seqloom.decode.filling import Filler
 from seqloom.decode.generation import Generator
 from seqloom.decode.scoring import ForcedScorer, MaskedScorer
+from seqloom.decode.shortlist import Shortlist
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError, unknown
-from seqloom.files import read_json
+from seqloom.files import check_sealed_text, read_json, read_sealed
 from seqloom.registry import architecture
-from seqloom.statistical.counting import CountingModel, OwnSearch
+from seqloom.statistical.counting import CountingModel, OwnSearch, SaysTargets
+from seqloom.statistical.phrase.scorer import PhraseScorer
 from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import (
@@ -52,6 +58,7 @@ class Run:
                 f"{folder} is not a run directory: it has no config.yaml.",
                 "give the folder that --out named when training",
             )
+        _check_whole(run.folder)
         return run
 
     @property
@@ -72,25 +79,31 @@ class Run:
         return self.folder / "initial.safetensors"
 
     def config(self) -> Config:
+        check_sealed_text(self.config_file)
         return from_tree(read_yaml(self.config_file), where=str(self.config_file))
 
     def tokenizers(self) -> TokenizerPair:
         return TokenizerPair.load(self.tokenizer_folder)
 
     def checkpoints(self, keep: int = 3) -> Checkpoints:
-        return Checkpoints(self.folder / "checkpoints", keep)
+        return Checkpoints(self.folder / "checkpoints", keep, tokenizers=self._tokenizer_sum())
+
+    def _tokenizer_sum(self) -> str:
+        """One checksum of the tokenizers, for theirs are in the JSON files; checkpoints carry it."""
+        records = [read_json(file) for file in sorted(self.tokenizer_folder.glob("*.json"))]
+        return hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
 
     def weights(self, checkpoint: str | None = None) -> Path:
         """The weights file of a named checkpoint, by default the best one, else the newest."""
         folder = self.folder / "checkpoints"
         if checkpoint is not None:
-            file = folder / checkpoint / MODEL
-            if not file.is_file():
-                known = ", ".join(sorted(p.name for p in folder.glob("*") if (p / MODEL).is_file()))
+            known = sorted(p.name for p in folder.glob("*") if (p / MODEL).is_file())
+            if checkpoint not in known:  # a name, never a path
                 raise SeqloomError(
-                    f"{self.folder} has no checkpoint {checkpoint!r}.", f"there is {known or 'none yet'}"
+                    f"{self.folder} has no checkpoint {checkpoint!r}.",
+                    f"there is {', '.join(known) or 'none yet'}",
                 )
-            return file
+            return folder / checkpoint / MODEL
         steps = self.checkpoints().steps()
         names = [BEST, *(f"step-{step}" for step in reversed(steps)), AVERAGE]
         for name in names:
@@ -110,7 +123,7 @@ class Run:
         if not self.alignment_file.is_file():
             return None
         try:
-            values = read_json(self.alignment_file)
+            values = read_sealed(self.alignment_file)
             return Head(int(values["layer"]), int(values["head"]), bool(values["later"]))
         except (SeqloomError, KeyError, TypeError, ValueError) as error:
             raise SeqloomError(
@@ -118,9 +131,43 @@ class Run:
                 "remove it, or choose again by seqloom evaluate-alignment --keep",
             ) from error
 
+    @property
+    def shortlist_folder(self) -> Path:
+        """The table of likely translations, if it was made."""
+        return self.folder / "shortlist"
+
+    def shortlist(self) -> Shortlist:
+        """The table of likely translations of this run's tokens."""
+        if not self.shortlist_folder.is_dir():
+            raise SeqloomError(
+                f"{self.folder} has no shortlist.",
+                f"seqloom shortlist {self.folder} makes one; or leave out search.shortlist",
+            )
+        return Shortlist.load(self.shortlist_folder, self.tokenizers())
+
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""
         return read_metrics(self.folder / "metrics.jsonl")
+
+
+def _check_whole(folder: Path) -> None:
+    """Raises if a link in the run leads out of it, or if something in it is neither a file nor a folder.
+
+    Whoever made the run could otherwise let us read, write or wait at any place of this machine.
+    """
+    root = os.path.realpath(folder)
+    for place, folders, files in os.walk(folder):
+        for path in (os.path.join(place, name) for name in (*folders, *files)):
+            end = os.path.realpath(path)
+            if os.path.commonpath((root, end)) != root:
+                raise SeqloomError(
+                    f"{path} is a link that leads out of the run directory.",
+                    "copy what it points to, or make the run directory itself a link",
+                )
+            if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+                raise SeqloomError(
+                    f"{path} is neither a file nor a folder.", "remove it from the run directory"
+                )
 
 
 def build_model(config: Config, tokenizers: TokenizerPair) -> nn.Module:
@@ -182,9 +229,10 @@ def load_counting(
     weights = _checked_weights(run, checkpoint)
     try:
         model.restore({name: tensor.to(device) for name, tensor in read_tensors(weights).items()})
-    except KeyError as error:
+    except (KeyError, RuntimeError, TypeError, ValueError, IndexError) as error:
+        reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
         raise SeqloomError(
-            f"The weights in {weights} do not fit this model: {error.args[0]} is missing.",
+            f"The weights in {weights} do not fit this model: {reason}.",
             "the file belongs to another run or config.yaml was changed after training",
         ) from error
     return model, tokenizers
@@ -193,7 +241,7 @@ def load_counting(
 def _checked_weights(run: Run, checkpoint: str | None) -> Path:
     """The weights file of a checkpoint, which is what was written."""
     weights = run.weights(checkpoint)
-    check_sums(weights.parent, [weights.name])
+    check_sums(weights.parent, [weights.name], tokenizers=run.checkpoints().tokenizers)
     return weights
 
 
@@ -219,7 +267,14 @@ def _open(folder: str | Path, wanted: Use | None, checkpoint: str | None, device
         counting, tokenizers = load_counting(run, checkpoint=checkpoint, device=place)
         return Opened(run, counting, tokenizers, config, place)
     model, tokenizers = load_model(run, checkpoint=checkpoint)
-    return Opened(run, model.to(place), tokenizers, config, place)
+    return Opened(run, model.to(place), answering(config, tokenizers), config, place)
+
+
+def answering(config: Config, tokenizers: TokenizerPair) -> TokenizerPair:
+    """The tokenizers for what is asked of a run: to one that restores texts, [MASK] is a gap, not text."""
+    if config.data.noise.kind != "none" and use_of(config) == "translate":
+        tokenizers.target.gaps = True  # the source's as well: they are one, for texts have one side
+    return tokenizers
 
 
 def load(
@@ -232,8 +287,14 @@ def load(
     opened = _open(folder, "translate", checkpoint, device)
     if isinstance(opened.model, OwnSearch):
         return opened.model.translator(opened.tokenizers, opened.config.search, workers=workers)
-    head = opened.run.alignment_head()
-    return ModelTranslator(opened.model, opened.tokenizers, opened.config.search, opened.device, head)
+    return ModelTranslator(
+        opened.model,
+        opened.tokenizers,
+        opened.config.search,
+        opened.device,
+        opened.run.alignment_head(),
+        cache(opened.run.shortlist),
+    )
 
 
 def load_decoder(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> ModelTranslator:
@@ -306,10 +367,30 @@ def load_scorer(
     if isinstance(opened.model, OwnSearch):
         raise SeqloomError(
             f"The model of {folder} ({opened.config.model.name}) ranks answers, it has no probabilities.",
-            "score with another model; seqloom evaluate measures its answers",
+            f"take another model here; seqloom score {folder} tells its own scores",
         )
     kind = MaskedScorer if use_of(opened.config) == "fill" else ForcedScorer
     return kind(opened.model, opened.tokenizers, opened.config.search, opened.device)
+
+
+def has_own_search(config: Config) -> bool:
+    """Whether a model of that configuration finds its answers itself, by scores that are no probabilities."""
+    build = architecture(config.model.name).build
+    return isinstance(build, type) and issubclass(build, OwnSearch)
+
+
+def load_derivations(
+    folder: str | Path, *, checkpoint: str | None = None, workers: int | None = None
+) -> PhraseScorer:
+    """What finds the best derivation of given targets, by a model with a search of its own."""
+    opened = _open(folder, "translate", checkpoint, "cpu")
+    if not isinstance(opened.model, SaysTargets):
+        raise SeqloomError(
+            f"The model of {folder} ({opened.config.model.name}) cannot be made to say a given target.",
+            "seqloom evaluate measures its answers",
+        )
+    scorer: PhraseScorer = opened.model.scorer(opened.tokenizers, workers=workers)
+    return scorer
 
 
 Use = Literal["translate", "generate", "fill"]
@@ -353,7 +434,7 @@ def describe(run: Run) -> dict[str, Any]:
     config, tokenizers = run.config(), run.tokenizers()
     lines = run.metrics()
     checks = [line for line in lines if line["kind"] in ("valid", "average")]
-    best = [line for line in checks if line["best"]]
+    best = [line for line in checks if line.get("best")]
     last = max((line["step"] for line in lines), default=0)
     facts: dict[str, Any] = {
         "run": str(run.folder),
@@ -365,7 +446,7 @@ def describe(run: Run) -> dict[str, Any]:
         "checkpoints": run.checkpoints().steps(),
     }
     if checks:
-        facts["minutes"] = round(max(line.get("seconds", 0.0) for line in checks) / 60, 1)
+        facts["minutes"] = round(max(line.get("seconds") or 0.0 for line in checks) / 60, 1)
     if best:
         facts["best_step"] = best[-1]["step"]
         facts["best"] = {
@@ -381,5 +462,5 @@ def describe(run: Run) -> dict[str, Any]:
 def _parameters(run: Run, config: Config, tokenizers: TokenizerPair) -> int:
     """How many numbers the model learns; of a counting model, has learned."""
     if architecture(config.model.name).counting:
-        return sum(tensor.numel() for tensor in read_tensors(run.weights()).values())
+        return sum(tensor.numel() for tensor in read_tensors(_checked_weights(run, None)).values())
     return sum(weight.numel() for weight in build_model(config, tokenizers).parameters())

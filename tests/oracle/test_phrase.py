@@ -16,7 +16,8 @@ import sacrebleu
 from seqloom.statistical.phrase.bleu import Reference, bleu
 from seqloom.statistical.phrase.decoder import Decoder, Words
 from seqloom.statistical.phrase.extract import MONOTONE, OTHER, SWAP, orientations, spans
-from seqloom.statistical.phrase.features import FEATURES
+from seqloom.statistical.phrase.features import FEATURES, REORDERING
+from seqloom.statistical.phrase.forced import forced
 from seqloom.statistical.phrase.nbest import derivations
 from seqloom.statistical.phrase.stacks import Limits
 from seqloom.statistical.phrase.table import PhraseTable, build_table
@@ -269,6 +270,32 @@ def test_an_unlimited_search_holds_every_derivation_with_its_score(seed: int, ju
     ours = [decoder.features(one, len(source)) for one in found]
     assert [float(features @ weights) for features in ours] == pytest.approx(scores, abs=1e-6)
     assert sorted(map(_rounded, ours)) == sorted(_rounded(one.features) for one in wanted)
+
+
+@pytest.mark.parametrize("jump", [None, 0, 2])
+@pytest.mark.parametrize("seed", range(8))
+def test_forced_decoding_finds_the_best_of_all_derivations_of_a_target(seed: int, jump: int | None) -> None:
+    random = Random(seed)
+    table = draw(seed, sentences=12).table(longest=3)
+    source = [random.choice((*WORDS[:2], 15)) for _ in range(4)]  # 15 stands in no phrase
+    weights = np.array([random.uniform(-0.2, 1) for _ in FEATURES])
+    weights[REORDERING] *= 20  # so that the best beginning is not always part of the best whole
+    language = Bigrams()
+    decoder = Decoder(table, language, weights, Limits(stack=1, pops=1, jump=jump), 1000)  # it does not prune
+    sentence = decoder.read(Words(source, [""] * 4, [word + 1 for word in source]))
+    best: dict[tuple[int, ...], float] = defaultdict(lambda: -math.inf)
+    for one in enumerate_all(source, table, language, jump):
+        best[one.words] = max(best[one.words], float(np.dot(one.features, weights)))
+    for words, score in best.items():
+        found = forced(decoder, sentence, bytes(words), lambda option: bytes(option.words))
+        assert found is not None
+        assert found.derivation.score == pytest.approx(score, abs=1e-4)
+        assert tuple(word for word, _ in found.derivation.words) == words
+        assert sum(found.gains) == pytest.approx(score, abs=1e-4)
+        assert float(decoder.features(found.derivation, 4) @ weights) == pytest.approx(score, abs=1e-4)
+    for words in [(*max(best, key=len), 1), (), min(best, key=len)[1:]]:
+        if words not in best:
+            assert forced(decoder, sentence, bytes(words), lambda option: bytes(option.words)) is None
 
 
 def _rounded(values: Any) -> tuple[float, ...]:

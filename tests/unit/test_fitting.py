@@ -17,7 +17,16 @@ from seqloom.config import compose
 from seqloom.errors import SeqloomError
 from seqloom.pipeline import continue_run, create, train
 from seqloom.registry import register
-from seqloom.run import Run, build_model, describe, load, load_decoder, load_generator, load_scorer
+from seqloom.run import (
+    Run,
+    build_model,
+    describe,
+    load,
+    load_decoder,
+    load_derivations,
+    load_generator,
+    load_scorer,
+)
 from seqloom.settings import ModelSettings
 from seqloom.statistical.counting import Lesson
 from seqloom.types import EOS, Batch, Hypothesis, Step, Tree, Vocabularies
@@ -141,3 +150,5 @@ def test_a_model_with_its_own_search_translates_but_not_token_by_token(tmp_path:
         load_decoder(tmp_path / "run")
     with pytest.raises(SeqloomError, match="it has no probabilities"):
         load_scorer(tmp_path / "run")
+    with pytest.raises(SeqloomError, match="cannot be made to say a given target"):
+        load_derivations(tmp_path / "run")

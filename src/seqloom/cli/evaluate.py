@@ -133,7 +133,7 @@ def evaluate(
     else:
         from rich.console import Console
 
-        console = Console()
+        console = Console(markup=False)  # a run may be called [b]
         console.print(as_tables(report))
         for result in others:
             console.print(as_table(result))

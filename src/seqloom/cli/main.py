@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -25,6 +26,7 @@ from seqloom.cli import (
     models,
     rerank,
     score,
+    shortlist,
     train,
     translate,
 )
@@ -48,6 +50,7 @@ app.command("evaluate-alignment")(evaluate_alignment.evaluate_alignment)
 app.command("generate")(generate.generate)
 app.command("fill")(fill.fill)
 app.command("score")(score.score)
+app.command("shortlist")(shortlist.shortlist)
 app.command("export")(export.export)
 app.command("import")(import_.import_)
 app.command("demo")(demo.demo)
@@ -75,6 +78,8 @@ def _options(
 
 def main() -> None:
     """Runs the command; a SeqloomError becomes one sentence and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")  # a letter that the terminal has not
     try:
         app()
     except SeqloomError as error:
@@ -82,6 +87,14 @@ def main() -> None:
         print(f"error{f' in process {rank}' if rank != '0' else ''}: {error.message}", file=sys.stderr)
         if error.hint and rank == "0":  # of several processes one tells
             print(f"hint:  {error.hint}", file=sys.stderr)
+        sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        from seqloom.training.memory import is_out_of_memory
+
+        if not is_out_of_memory(error):
+            raise
+        print("error: This machine has not enough memory for that.", file=sys.stderr)
+        print("hint:  give shorter lines, a smaller --beam or a smaller model", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

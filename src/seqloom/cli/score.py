@@ -71,14 +71,16 @@ def score(
     """Tell how probable given targets are: log P of every token, perplexity, and the worst lines.
 
     Perplexity is per token, per word (between white space) and per byte of the text as written; the end of a
-    line counts as one of each. A masked language model gives a pseudo-perplexity, without the ends.
+    line counts as one of each. A masked language model gives a pseudo-perplexity, without the ends. A phrase
+    model gives the model score of its best derivation, which is no log P, and counts what it cannot say.
     """
+    from seqloom.cli.score_derivations import Scorings, score_derivations
     from seqloom.data.report import DataReport, clean
     from seqloom.decode.scoring import Totals
     from seqloom.files import check_can_write, output
     from seqloom.inspect.picture import check_suffix
     from seqloom.progress import counter
-    from seqloom.run import Run, load_scorer, use_of
+    from seqloom.run import Run, has_own_search, load_scorer, use_of
 
     if plot:
         check_suffix(plot)
@@ -90,6 +92,9 @@ def score(
     _check_given(data, files or [], source, target)
     report = DataReport()
     examples = clean(_read(data, files or [], source, target, report), report)
+    if has_own_search(config):
+        score_derivations(Scorings(run, checkpoint, worst, out, plot, json_), examples, report)
+        return
     scorer = load_scorer(run, checkpoint=checkpoint, device=device)
     totals, lowest = Totals(), list[Scored]()
     with output(out) if out else nullcontext() as stream, counter("scored") as advance:

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from seqloom.types import Example, Hypothesis
 
 _CANDIDATES = 32  # samples to choose from by least risk
-_FOR_SAMPLES = ("longest", "max_length_factor", "max_length_extra", "batch_tokens")  # of the search's options
+_FOR_SAMPLES = (  # of the search's options
+    "longest",
+    "max_length_factor",
+    "max_length_extra",
+    "batch_tokens",
+    "shortlist",
+)
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,11 @@ def load_for(
             raise SeqloomError(
                 f"The model of {runs[0]} has a search of its own, from which no answers can be drawn.",
                 "leave out --sample; least risk works with --mbr and --beam N",
+            )
+        if loaded.engine == "own" and (wanted.search or {}).get("shortlist"):
+            raise SeqloomError(
+                f"A shortlist makes the output layer of a model shorter, and that of {runs[0]} has none.",
+                "leave out search.shortlist",
             )
         return loaded
     import torch

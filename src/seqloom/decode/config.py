@@ -14,7 +14,8 @@ Stop = Literal["ahead", "count", "hopeless", "length"]
 
 def _words(value: object) -> object:
     """One word or several; what YAML takes for a number is a word here."""
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
+    words = value if isinstance(value, list | tuple) else (value,)
+    return tuple(word if isinstance(word, list | dict) else str(word) for word in words)
 
 
 class SearchConfig(Settings):
@@ -43,6 +44,9 @@ class SearchConfig(Settings):
     )
     require: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
         (), description="words or phrases that every answer contains"
+    )
+    shortlist: bool = Field(
+        False, description="answers are made of a few likely tokens (seqloom shortlist), P is renormalised"
     )
     min_length: int = Field(0, ge=0, description="tokens that an answer has at the least")
     longest: int | None = Field(None, ge=1, description="tokens that an answer has at the most")
@@ -75,12 +79,14 @@ class SearchConfig(Settings):
     def is_plain(self) -> bool:
         """Whether nothing is asked for but a beam, n answers and a division by the length."""
         asked = (self.length_norm, self.word_reward, self.coverage_penalty, self.groups)
-        rules = (self.no_repeat, self.forbid, self.require, self.min_length)
-        return asked == ("length", 0.0, 0.0, 1) and rules == (0, (), (), 0)
+        rules = (self.no_repeat, self.forbid, self.require, self.shortlist, self.min_length)
+        return asked == ("length", 0.0, 0.0, 1) and rules == (0, (), (), False, 0)
 
     def changed(self, beam: int | None, nbest: int | None) -> SearchConfig:
         """These options with another beam or number of answers, where one is given."""
         given = {name: value for name, value in (("beam", beam), ("nbest", nbest)) if value is not None}
+        if all(getattr(self, name) == value for name, value in given.items()):
+            return self
         return SearchConfig.checked({**self.model_dump(), **given}, "search")
 
     def max_length(self, source_tokens: int) -> int:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from seqloom.decode.shortlist import Shortlist
 from seqloom.decode.translator import ModelTranslator
+from seqloom.errors import SeqloomError
 from seqloom.types import Batch, Heads, Step, StepModel, Tree
 
 Space = Literal["probability", "log"]
@@ -89,13 +91,28 @@ class EnsembleTranslator(ModelTranslator):
         first, *others = members
         targets = {member.tokenizers.target.fingerprint for member in members}
         assert len(targets) == 1, "the ids of one member's tokens mean other words to another"
+        self._members = list(members)
+        self._ensemble = partial(Ensemble, weights=weights, space=space)
         models = [member.model for member in members]
-        self._ensemble = partial(Ensemble, models, weights=weights, space=space)
-        super().__init__(self._ensemble(), first.tokenizers, first.search, first.device)
+        super().__init__(self._ensemble(models), first.tokenizers, first.search, first.device)
         sources = {member.tokenizers.reader.fingerprint for member in members}
         self._others = others if len(sources) > 1 else []
 
-    def _model(self, lines: Sequence[str], heads: Sequence[Heads | None] | None) -> StepModel:
-        if not self._others:
-            return self.model
-        return self._ensemble(others=[member.batch(lines, heads) for member in self._others])
+    def shortlist(self) -> Shortlist:
+        """The table that all members have."""
+        tables = [member.shortlist() for member in self._members]
+        if len({table.digest for table in tables}) > 1:
+            raise SeqloomError(
+                "The runs of the ensemble have different shortlists, so they cannot vote on the same tokens.",
+                "make them by seqloom shortlist with the same options and data, or leave out search.shortlist",
+            )
+        return tables[0]
+
+    def _model(
+        self,
+        lines: Sequence[str],
+        heads: Sequence[Heads | None] | None,
+        narrow: Callable[[StepModel], StepModel],
+    ) -> StepModel:
+        models = [narrow(member.model) for member in self._members]
+        return self._ensemble(models, others=[member.batch(lines, heads) for member in self._others])

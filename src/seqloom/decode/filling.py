@@ -131,5 +131,6 @@ def _verbatim(tokenizer: Tokenizer) -> Tokenizer:
     """The tokenizer for text that is normalised already: lower case must not reach a [MASK] that touches it."""
     verbatim, settings = copy(tokenizer), tokenizer.settings
     plain = {"normalize": "none", "lowercase": False, "collapse_spaces": False}
+    verbatim.gaps = True
     verbatim.settings = settings.model_copy(update={"normalizer": settings.normalizer.model_copy(update=plain)})
     return verbatim

@@ -20,7 +20,22 @@ from seqloom.decode.plan import Found, Plan
 from seqloom.decode.ranking import Ranking, uncovered
 from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
-from seqloom.types import BOS, EOS, PAD, Batch, StepModel, Tree
+from seqloom.types import BOS, EOS, PAD, Batch, Step, StepModel, Tree
+
+
+@dataclass(frozen=True)
+class Among:
+    """A StepModel that says only what is on the shortlist of a sentence, its probabilities renormalised."""
+
+    model: StepModel
+    allowed: Tensor  # (V,) True: on the list
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        return self.model.start(batch)
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        step = self.model.step(memory, state, last)
+        return step._replace(log_probs=step.log_probs.masked_fill(~self.allowed, -math.inf).log_softmax(-1))
 
 
 class Partial(NamedTuple):

@@ -50,7 +50,7 @@ def sample(
     _check(given, max_lengths)
     if not given:
         return []
-    table = _table(batch, options, max_lengths, given, keys or _keys(batch, given))
+    table = _table(batch, options, max_lengths, given, keys or keys_of(batch, given))
     shared = min(map(len, given))
     rows = _begin(model, batch, table, options.samples, shared=shared)
     for position in range(shared, max(max_lengths)):
@@ -191,10 +191,12 @@ def _check(prefixes: list[list[int]], max_lengths: Sequence[int]) -> None:
             )
 
 
-def _keys(batch: Batch, prefixes: list[list[int]]) -> list[int]:
+def keys_of(batch: Batch, prefixes: Sequence[Sequence[int]]) -> list[int]:
     """A number for every sentence that only its own source and prefix make."""
     sources = zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)
-    return [_hash(source[:length], prefix) for (source, length), prefix in zip(sources, prefixes, strict=True)]
+    return [
+        _hash(source[:length], list(prefix)) for (source, length), prefix in zip(sources, prefixes, strict=True)
+    ]
 
 
 def _hash(*parts: object) -> int:

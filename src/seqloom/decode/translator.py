@@ -3,33 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.data.encoding import Row
 from seqloom.data.syntax import token_trees
 from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.plan import Found, plan_of
-from seqloom.decode.required import required_search
+from seqloom.decode.reference import Among
+from seqloom.decode.required import Phrases, required_search
 from seqloom.decode.rules import Rules
-from seqloom.decode.sampling import sample
+from seqloom.decode.sampling import keys_of, sample
 from seqloom.decode.search import beam_search
+from seqloom.decode.shortlist import Choice, Shortlist
 from seqloom.errors import SeqloomError
 from seqloom.text.frames import UnreadableFrames
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import UNK, Batch, Head, Heads, Hypothesis, StepModel
 
 
-class _Part(NamedTuple):
-    """Lines that are decoded together."""
+class _Asked(NamedTuple):
+    """Lines, and what is asked of their answers, by line."""
 
-    places: list[int]  # which lines
+    lines: Sequence[str]
+    heads: Sequence[Heads | None] | None
+    sources: list[Row]
+    trees: list[list[int]] | None
+    prefixes: list[list[int]]  # none if no beginning is given
+    required: Sequence[Phrases]  # none if nothing is
+
+
+class _Part(NamedTuple):
+    """Lines that are decoded together, and how."""
+
     model: StepModel
     batch: Batch
-    prefixes: list[list[int]]  # none if no beginning is given
+    rules: Rules
+    required: Phrases  # of a line that is alone
     max_lengths: list[int]
+    choice: Choice | None  # what tokens the model, the rules and the required phrases have; None: all
+    keys: Callable[[], list[int]]  # numbers that tell the lines apart by what they say
+
+
+def _all(model: StepModel) -> StepModel:
+    """The model over its whole vocabulary."""
+    return model
 
 
 class ModelTranslator:
@@ -45,12 +67,14 @@ class ModelTranslator:
         search: SearchConfig,
         device: torch.device | str = "cpu",
         alignment_head: Head | None = None,
+        shortlist: Callable[[], Shortlist] | None = None,
     ) -> None:
         self.model = model
         self.tokenizers = tokenizers
         self.search = search
         self.device = torch.device(device)
         self.alignment_head = alignment_head
+        self._find_shortlist = shortlist
 
     def translate(
         self,
@@ -73,16 +97,16 @@ class ModelTranslator:
         looks: dict[str, Any] = {"want_attention": alignment, "head": self.alignment_head}
         phrases = [self._phrases((*search.require, *words)) for words in required or [()] * len(lines)]
 
-        def found(part: _Part) -> list[list[Found]]:
-            plan = plan_of(search, self.rules(search, part.prefixes))
-            model, batch, limits = part.model, part.batch, part.max_lengths
-            if words := phrases[part.places[0]]:  # then the line is alone
-                ranked = [required_search(model, batch, plan, words, max_length=limits[0], **looks)]
+        def found(part: _Part, places: list[int]) -> list[list[Found]]:
+            plan, limits = plan_of(search, part.rules), part.max_lengths
+            if words := part.required:
+                ranked = [required_search(part.model, part.batch, plan, words, max_length=limits[0], **looks)]
             else:
-                ranked = beam_search(model, batch, plan, max_lengths=limits, **looks)
+                ranked = beam_search(part.model, part.batch, plan, max_lengths=limits, **looks)
             return [hypotheses[: search.nbest] for hypotheses in ranked]
 
-        return self._answers(lines, heads, prefixes, search, found, on_progress, alone=list(map(bool, phrases)))
+        asked = self._asked(lines, heads, prefixes, phrases)
+        return self._answers(asked, search, found, on_progress)
 
     def sample(
         self,
@@ -99,55 +123,100 @@ class ModelTranslator:
         Equal lines get equal samples, unless `keys`, such as line numbers, tell them apart.
         """
 
-        def found(part: _Part) -> list[list[Found]]:
+        def found(part: _Part, places: list[int]) -> list[list[Found]]:
             return sample(
                 part.model,
                 part.batch,
                 options=options,
                 max_lengths=part.max_lengths,
-                prefixes=part.prefixes or None,
-                keys=None if keys is None else [keys[i] for i in part.places],
+                prefixes=part.rules.prefixes or None,
+                keys=part.keys() if keys is None else [keys[i] for i in places],
             )
 
         rows = self.search.model_copy(update={"beam": options.samples})  # for the budget of a batch
-        return self._answers(lines, heads, prefixes, rows, found, on_progress)
+        return self._answers(self._asked(lines, heads, prefixes), rows, found, on_progress)
 
-    def _answers(
+    def _asked(
         self,
         lines: Sequence[str],
         heads: Sequence[Heads | None] | None,
         prefixes: Sequence[str] | None,
-        search: SearchConfig,
-        found: Callable[[_Part], list[list[Found]]],
-        on_progress: Callable[[int], None] | None,
-        alone: Sequence[bool] = (),
-    ) -> list[list[Hypothesis]]:
-        """What is found for every line, in the order of the lines; some are asked for alone."""
-        sources, trees = self._read(lines, heads)
+        required: Sequence[Phrases] = (),
+    ) -> _Asked:
         begun = [self.tokenizers.target.encode(text) for text in prefixes or ()]
-        answers: list[list[Hypothesis]] = [[Hypothesis(text="", score=0.0)] for _ in lines]
+        return _Asked(lines, heads, *self._read(lines, heads), begun, required)
+
+    def _answers(
+        self,
+        asked: _Asked,
+        search: SearchConfig,
+        found: Callable[[_Part, list[int]], list[list[Found]]],
+        on_progress: Callable[[int], None] | None,
+    ) -> list[list[Hypothesis]]:
+        """What is found for every line, in the order of the lines; one of which words are required is alone."""
+        answers: list[list[Hypothesis]] = [[Hypothesis(text="", score=0.0)] for _ in asked.lines]
         if on_progress:
-            on_progress(sum(not len(ids) for ids in sources))
-        single = [[i] for i, wanted in enumerate(alone) if wanted and len(sources[i])]
-        lengths = [0 if any(alone[i : i + 1]) else len(ids) for i, ids in enumerate(sources)]
-        for group in (*single, *batches_by_length(lengths, search)):
-            ours, given = [sources[i] for i in group], [begun[i] for i in group] if begun else []
-            part = _Part(
-                places=group,
-                model=self._model([lines[i] for i in group], heads and [heads[i] for i in group]),
-                batch=self._batch(ours, trees and [trees[i] for i in group]),
-                prefixes=given,
-                max_lengths=self.limits(search, ours, given),
-            )
-            for i, hypotheses in zip(group, found(part), strict=True):
-                answers[i] = [self._hypothesis(sources[i], one) for one in hypotheses]
+            on_progress(sum(not len(ids) for ids in asked.sources))
+        alone = {i for i, phrases in enumerate(asked.required) if phrases and len(asked.sources[i])}
+        lengths = [0 if i in alone else len(ids) for i, ids in enumerate(asked.sources)]
+        for group in (*([i] for i in sorted(alone)), *batches_by_length(lengths, search)):
+            part = self._part(asked, group, search)
+            for i, hypotheses in zip(group, found(part, group), strict=True):
+                ours = [one if part.choice is None else part.choice.outward(one) for one in hypotheses]
+                answers[i] = [self._hypothesis(asked.sources[i], one) for one in ours]
             if on_progress:
                 on_progress(len(group))
         return answers
 
-    def _model(self, lines: Sequence[str], heads: Sequence[Heads | None] | None) -> StepModel:
+    def _part(self, asked: _Asked, group: list[int], search: SearchConfig) -> _Part:
+        """What is decoded for these of the lines, over the tokens of their shortlists if that is asked for."""
+        lines, heads = [asked.lines[i] for i in group], asked.heads and [asked.heads[i] for i in group]
+        sources = [asked.sources[i] for i in group]
+        batch = self._batch(sources, asked.trees and [asked.trees[i] for i in group])
+        begun = [asked.prefixes[i] for i in group] if asked.prefixes else []
+        words = asked.required[group[0]] if asked.required else []
+        limits, rules = self.limits(search, sources, begun), self.rules(search, begun)
+        keys = partial(keys_of, batch, begun or [()] * len(group))
+        if not search.shortlist:
+            return _Part(self._model(lines, heads, _all), batch, rules, words, limits, None, keys)
+        choice = Choice(self._allowed(batch, begun, words))
+        model = self._model(lines, heads, choice.narrowed)
+        phrases = [choice.inward(phrase) or () for phrase in words]
+        return _Part(model, batch, choice.rules(rules), phrases, limits, choice, keys)
+
+    def _allowed(self, batch: Batch, prefixes: Sequence[Sequence[int]], required: Phrases = ()) -> Tensor:
+        """(B, V): the shortlist of every sentence."""
+        words = [token for phrase in required for token in phrase]
+        others = [[*prefix, *words] for prefix in prefixes or [()] * len(batch.source)]
+        return self.shortlist().allowed(batch.source, others)
+
+    def shortlist(self) -> Shortlist:
+        """The table of the likely translations of every token; that there is none is an error."""
+        if not hasattr(self.model, "step_hidden"):
+            raise SeqloomError(
+                "A shortlist makes a model's output layer shorter, and this one offers none (step_hidden).",
+                "leave out search.shortlist",
+            )
+        if self._find_shortlist is None:
+            raise SeqloomError(
+                "This model has no shortlist.", "make one of its run by seqloom shortlist, and load the run"
+            )
+        return self._find_shortlist()
+
+    def among(self, sentence: Batch, search: SearchConfig, prefixes: Sequence[Sequence[int]]) -> StepModel:
+        """What the reference decoder asks about one sentence: the model, kept to its shortlist if so wanted."""
+        if not search.shortlist:
+            return self.model
+        return Among(self.model, self._allowed(sentence, prefixes)[0])
+
+    def _model(
+        self,
+        lines: Sequence[str],
+        heads: Sequence[Heads | None] | None,
+        narrow: Callable[[StepModel], StepModel],
+    ) -> StepModel:
         """What decodes these lines: the same for all, unless it has to read them in another way."""
-        return self.model
+        return narrow(self.model)
 
     def batch(self, lines: Sequence[str], heads: Sequence[Heads | None] | None = None) -> Batch:
         """The sources of these lines as the model reads them, in order."""

@@ -107,8 +107,8 @@ class CTranslate2Translator:
         search = self.search.changed(beam, nbest)
         if prefixes is not None or required is not None or not search.is_plain:
             raise SeqloomError(
-                "CTranslate2 is used for plain beams only: not with given beginnings, groups, other scores or "
-                "rules for what may be said.",
+                "CTranslate2 is used for plain beams only: not with given beginnings, groups, other scores, "
+                "shortlists or rules for what may be said.",
                 "use --engine torch",
             )
         sources = [self.tokenizers.source.encode(line) for line in lines]
@@ -243,8 +243,10 @@ class CTranslate2Translator:
     def _log_probs(self, sources: list[list[int]], targets: list[list[int]]) -> list[list[float]]:
         """log p of every target token and of the end behind them."""
         values: list[list[float]] = [[] for _ in targets]
+        if not targets:
+            return values
         widths = [max(map(len, both)) + 1 for both in zip(sources, targets, strict=True)]
-        if max(widths, default=0) > self._room:
+        if max(widths) > self._room:
             raise self._too_long(max(widths))
         jobs = []
         for group in self._groups(widths, self.search.model_copy(update={"beam": 1})):

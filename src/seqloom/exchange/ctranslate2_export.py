@@ -12,7 +12,17 @@ from seqloom.errors import SeqloomError
 from seqloom.exchange.agreement import compare, score_difference, sentences
 from seqloom.exchange.ctranslate2 import check_can_hold, library, position_rows, write_model
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
-from seqloom.files import new_folder, read_json, sha256, write_atomically, write_json
+from seqloom.files import (
+    SUMS,
+    check_folder,
+    new_folder,
+    read_json,
+    sealed_text,
+    sha256,
+    write_atomically,
+    write_json,
+    write_sums,
+)
 from seqloom.models.transformer import TransformerSettings
 from seqloom.run import Run, load_model
 
@@ -53,13 +63,14 @@ def export_ctranslate2(
         with new_folder(out) as draft:
             write_model(draft, model, config.model, tokenizers, quantization)
             tokenizers.save(draft / "tokenizer")
-            write_atomically(draft / "config.yaml", config.to_yaml())
+            write_atomically(draft / "config.yaml", sealed_text(config.to_yaml()))
             write_json(draft / REPORT, report)
             ours = ModelTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
             report["verified"] = {"on": origin, **_verify(ours, load_exported(draft), lines)}
             if quantization == "float32":
                 _refuse_other_answers(report["verified"])
             write_json(draft / REPORT, report)
+            write_sums(draft)
     except OSError as error:
         raise SeqloomError(f"{out} cannot be written: {error.strerror}.", "choose another --out") from error
     return report
@@ -75,6 +86,8 @@ def load_exported(
 ) -> CTranslate2Translator:
     """The translator of an exported folder."""
     run = Run.open(folder)
+    if (folder / SUMS).is_file():  # not yet, while it is verified
+        check_folder(folder)
     positions = read_json(folder / REPORT)["positions"]
     return CTranslate2Translator(
         folder,

@@ -24,10 +24,10 @@ from seqloom.exchange.ctranslate2 import (
 )
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator, is_exact
 from seqloom.exchange.ctranslate2_export import is_export, load_exported
-from seqloom.files import new_folder, sha256
+from seqloom.files import check_folder, new_folder, sha256, write_sums
 from seqloom.machine import make_cache_folder
 from seqloom.models.transformer import TransformerSettings
-from seqloom.run import Run, choose_device, load, load_decoder, load_model
+from seqloom.run import Run, answering, choose_device, load, load_decoder, load_model
 
 ENGINES = ("auto", "torch", "ctranslate2")
 _LAYOUT = 1  # of the models in the cache; another number makes them be written anew
@@ -97,7 +97,7 @@ def load_translator(
     assert isinstance(config.model, TransformerSettings)
     translator = CTranslate2Translator(
         _converted(run, config, checkpoint),
-        run.tokenizers(),
+        answering(config, run.tokenizers()),
         wanted.options(config.search),
         positions=position_rows(config.model),
         threads=threads,
@@ -141,8 +141,11 @@ def _converted(run: Run, config: Config, checkpoint: str | None) -> Path:
     identity = (_LAYOUT, sha256(weights), run.tokenizers().fingerprint, config.model.model_dump_json())
     key = hashlib.sha256(" ".join(map(str, identity)).encode()).hexdigest()
     folder = make_cache_folder("ctranslate2") / key
-    if not (folder / "model.bin").is_file():
+    try:
+        check_folder(folder)
+    except SeqloomError:  # it was never there, or it is damaged
         model, tokenizers = load_model(run, checkpoint=checkpoint)
         with new_folder(folder) as draft:
             write_model(draft, model, config.model, tokenizers)
+            write_sums(draft)
     return folder

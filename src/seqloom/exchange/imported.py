@@ -6,7 +6,7 @@ from torch import Tensor
 
 from seqloom.config import Config
 from seqloom.errors import SeqloomError
-from seqloom.files import new_folder, write_atomically
+from seqloom.files import new_folder, sealed_text, write_atomically
 from seqloom.run import Run
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import TrainState
@@ -18,7 +18,7 @@ def write_imported(run: Run, config: Config, tokenizers: TokenizerPair, weights:
         run.folder.parent.mkdir(parents=True, exist_ok=True)
         with new_folder(run.folder) as folder:
             draft = Run(folder)
-            write_atomically(draft.config_file, config.to_yaml())
+            write_atomically(draft.config_file, sealed_text(config.to_yaml()))
             tokenizers.save(draft.tokenizer_folder)
             draft.checkpoints().save(weights, {}, TrainState(best_step=0, finished="imported"))
     except OSError as error:

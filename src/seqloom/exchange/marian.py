@@ -99,7 +99,7 @@ def _tokenizers(folder: Path, source: Vocabulary, target: Vocabulary) -> Tokeniz
 def _tokenizer(path: Path, vocabulary: Vocabulary) -> MarianTokenizer:
     try:
         return MarianTokenizer(path.read_bytes(), MarianSettings(vocabulary=vocabulary.pieces))
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError, IndexError) as error:
         raise SeqloomError(
             f"{path} is missing or no SentencePiece model: {error}.", "copy the folder again"
         ) from error

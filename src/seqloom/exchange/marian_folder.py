@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import ConfigDict, Field
 
 from seqloom.errors import SeqloomError
-from seqloom.files import read_json
+from seqloom.files import read_object
 from seqloom.settings import Settings
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -18,6 +18,7 @@ WEIGHTS = "model.safetensors"
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # theirs → ours
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # the pieces of PAD, BOS, EOS and UNK
+MOST_PIECES = 10_000_000  # of a vocabulary; what claims more is damaged
 _AGAIN = "its files are of different models; copy the folder again"
 
 
@@ -37,8 +38,8 @@ class MarianConfig(Settings):
     activation_function: str = "gelu"
     scale_embedding: bool = False
     dropout: float = 0.1
-    vocab_size: int
-    decoder_vocab_size: int | None = None
+    vocab_size: int = Field(ge=1, le=MOST_PIECES)
+    decoder_vocab_size: int | None = Field(None, ge=1, le=MOST_PIECES)
     share_encoder_decoder_embeddings: bool = True
     tie_word_embeddings: bool = True
     pad_token_id: int
@@ -115,14 +116,6 @@ def read_options(folder: Path) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file."""
-    value = read_json(path)
-    if not isinstance(value, dict):
-        raise SeqloomError(f"{path} must be a JSON object, got {value!r:.40}.", "copy the folder again")
-    return value
-
-
 class Vocabulary(NamedTuple):
     """A vocabulary in our order: for each of our ids theirs, and its piece."""
 
@@ -142,8 +135,8 @@ def read_vocabularies(folder: Path, config: MarianConfig) -> tuple[Vocabulary, V
 
 def _vocabulary(path: Path, config: MarianConfig, size: int) -> Vocabulary:
     ids = read_object(path)
-    pieces = {id: piece for piece, id in ids.items()}
-    if len(pieces) < len(ids) or not set(pieces) <= set(range(size)):
+    pieces = {id: piece for piece, id in ids.items() if type(id) is int and 0 <= id < size}
+    if len(pieces) < len(ids):
         raise SeqloomError(f"{path} must give each piece an id of its own, below {size:,}.", _AGAIN)
     pad, start, eos = config.pad_token_id, config.decoder_start_token_id, config.eos_token_id
     for piece, id in (("</s>", eos), ("<pad>", pad)):

@@ -41,8 +41,7 @@ def cost_picture(model: nn.Module, path: Path, *, length: int = LONGEST, title: 
     )
     if title:
         figure.suptitle(title, x=0.02, ha="left", fontsize=11, parse_math=False)
-    figure.tight_layout()
-    save_figure(figure, path)
+    save_figure(figure, path, tight=True)
 
 
 def _costs(model: nn.Module, longest: int) -> dict[int, dict[str, float]]:

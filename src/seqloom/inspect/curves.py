@@ -41,23 +41,30 @@ def curve_picture(lines: Sequence[dict[str, Any]], path: Path, *, title: str = "
         panel.grid(alpha=0.3)
     if title:
         figure.suptitle(title, x=0.02, ha="left", fontsize=11)
-    figure.tight_layout()
-    save_figure(figure, path)
+    save_figure(figure, path, tight=True)
 
 
 def _draw(panel: Any, lines: Sequence[dict[str, Any]], key: str, label: str, **style: Any) -> None:
-    minutes = [line["seconds"] / 60 for line in lines]
-    panel.plot(minutes, [line[key] for line in lines], label=label, markersize=3, **style)
+    heights = [_height(line.get(key)) for line in lines]
+    panel.plot(_minutes(lines), heights, label=label, markersize=3, **style)
+
+
+def _minutes(lines: Sequence[dict[str, Any]]) -> list[float]:
+    return [(line.get("seconds") or 0.0) / 60 for line in lines]
+
+
+def _height(value: float | None) -> float:
+    """A number that was not finite leaves a gap in its line."""
+    return math.nan if value is None else value
 
 
 def _draw_gradients(panel: Any, lines: Sequence[dict[str, Any]]) -> None:
     """A line per layer; a skipped update leaves a gap in it."""
-    minutes = [line["seconds"] / 60 for line in lines]
+    minutes = _minutes(lines)
     layers = list(lines[-1]["gradient_norms"])
     styles = _styles(layers)
     for layer in layers:
-        norms = [line["gradient_norms"].get(layer) for line in lines]
-        heights = [math.nan if norm is None else norm for norm in norms]
+        heights = [_height(line["gradient_norms"].get(layer)) for line in lines]
         panel.plot(minutes, heights, label=layer, linewidth=1, **styles[layer])
     panel.set_yscale("log", nonpositive="mask")  # a layer that gets no gradient at all has no place on it
     panel.set_ylabel("norm of the gradient")

@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pydantic import ConfigDict, Field
 from torch import Tensor, nn
 
 from seqloom.nn.multihead import Heads
+from seqloom.settings import Settings
 from seqloom.training.config import TrainConfig
 
 # From where on something is worth a word. Each is a rule of thumb; the evidence stands beside the finding.
@@ -35,6 +37,16 @@ class Finding:
 
     def as_dict(self) -> dict[str, str]:
         return asdict(self)
+
+
+class _Lines(Settings):
+    """What is looked at of data-report.json."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    total: int = 0
+    dropped: int = 0
+    counts: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,13 +90,20 @@ def _learning_rate(patient: Patient) -> Iterator[Finding]:
             f"{min(losses):.3g} at step {lowest['step']:,}, {losses[-1]:.3g} at step {lines[-1]['step']:,}",
             lower,
         )
-    if lines and (skipped := int(lines[-1].get("skipped") or 0)):
+    if skipped := sum(int(line.get("skipped") or 0) for line in lines):
         yield Finding(
             "Some updates were left out because their gradient was not finite.",
             f"{skipped:,} of {lines[-1]['step']:,} updates",
             lower,
         )
-    clipped = [line["clipped"] for line in lines if line["step"] > config.warmup and "clipped" in line]
+    if spikes := [line for line in lines if line.get("spikes")]:
+        yield Finding(
+            "The loss or the gradient jumped at single updates.",
+            f"{sum(int(line['spikes']) for line in spikes):,} updates, first before step {spikes[0]['step']:,}",
+            f"log.txt tells each; look for bad pairs by `seqloom score`, or {lower}",
+        )
+    warm = [line.get("clipped") for line in lines if line["step"] > config.warmup]
+    clipped = [share for share in warm if share is not None]
     if clipped and statistics.mean(clipped) > _CLIPPED:
         yield Finding(
             "Most gradients were clipped, so the length of a step is not what the schedule says.",
@@ -160,10 +179,10 @@ def _padding(patient: Patient) -> Iterator[Finding]:
 
 
 def _data(patient: Patient) -> Iterator[Finding]:
-    total, dropped = int(patient.data.get("total", 0)), int(patient.data.get("dropped", 0))
+    found = _Lines.checked(patient.data, "report", where="data-report.json")
+    total, dropped = found.total, found.dropped
     if total and dropped > _DROPPED * total:
-        counts: Mapping[str, int] = patient.data.get("counts", {})
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in list(counts.items())[:3])
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in list(found.counts.items())[:3])
         yield Finding(
             "Many lines of the data were dropped.",
             f"{dropped:,} of {total:,}: {reasons}",

@@ -62,7 +62,7 @@ def head_attention(
         return None
     asked = question(translator, line, translator.search, heads=heads)
     if target is None:
-        found = beam_search(translator.model, asked.sentence, asked.plan, max_lengths=[asked.longest])
+        found = beam_search(asked.model, asked.sentence, asked.plan, max_lengths=[asked.longest])
         wanted = found[0][0].tokens
     else:
         wanted = tokenizers.target.encode(target)

@@ -21,5 +21,4 @@ def length_picture(histograms: Mapping[str, Mapping[str, int]], path: Path, *, t
     panels[0].set_ylabel("lines")
     if title:
         figure.suptitle(title, x=0.02, ha="left", fontsize=11)
-    figure.tight_layout()
-    save_figure(figure, path)
+    save_figure(figure, path, tight=True)

@@ -33,9 +33,15 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height))
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Writes PNG, SVG or PDF by the suffix."""
+def save_figure(figure: Figure, path: Path, *, tight: bool = False) -> None:
+    """Writes PNG, SVG or PDF by the suffix; `tight` fits the panels to their labels."""
+    from matplotlib.text import Text
+
     check_suffix(path)
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)  # a price such as $5 is no formula
+    if tight:
+        figure.tight_layout()
     picture = BytesIO()  # drawn before the file is opened, so that a failure leaves no half of one
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")

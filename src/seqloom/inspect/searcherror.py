@@ -86,7 +86,7 @@ def _exact(translator: ModelTranslator, line: str, known: Answer, expand: int) -
     search = SearchConfig.checked({**translator.search.model_dump(), "nbest": 1}, "search")
     asked = question(translator, line, search)
     plan, longest = asked.plan, asked.longest
-    model = translator.model
+    model = asked.model
     if known.finished:  # what cannot lead to a better score need not be looked at
         model = Likely(model, floor=floor_to_win(plan.ranking, known.score, longest))
     try:

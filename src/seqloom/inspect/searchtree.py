@@ -13,7 +13,7 @@ from seqloom.decode.reference import Decision, reference_beam_search
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.likely import Likely, enough_to_rank
-from seqloom.types import EOS, Batch, Heads
+from seqloom.types import EOS, Batch, Heads, StepModel
 
 END = "</s>"
 _PRUNED = 2  # x the width of a group: the best pruned continuations of a step that stay in the tree
@@ -82,8 +82,9 @@ class SearchTree:
 
 
 class Question(NamedTuple):
-    """What a search is given: a batch of one sentence, what to do with it, and how long an answer may be."""
+    """What a search is given: a model, a batch of one sentence, what to do with it, and how long it may be."""
 
+    model: StepModel
     sentence: Batch
     plan: Plan
     longest: int
@@ -107,7 +108,8 @@ def question(
     ids = translator.tokenizers.source.encode(line)
     (longest,) = translator.limits(search, [ids], prefixes)
     rules = translator.rules(search, prefixes)
-    return Question(sentence, plan_of(search, rules), longest)
+    model = translator.among(sentence, search, prefixes)
+    return Question(model, sentence, plan_of(search, rules), longest)
 
 
 def search_tree(
@@ -128,7 +130,7 @@ def search_tree(
     growth = _Growth(translator, asked.plan, len(ids) + 1)
     shown = (2 + _PRUNED) * asked.plan.width  # kept, completed and pruned
     model = Likely(
-        translator.model,
+        asked.model,
         most=enough_to_rank(asked.plan, shown, asked.longest),
         always=[token for begun in asked.plan.rules.prefixes for token in begun],
     )

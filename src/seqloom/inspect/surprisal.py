@@ -33,5 +33,4 @@ def surprisal_picture(
         panel.spines[["top", "right"]].set_visible(False)
     if title:
         figure.suptitle(title, x=0.02, ha="left", fontsize=11)
-    figure.tight_layout()
-    save_figure(figure, path)
+    save_figure(figure, path, tight=True)

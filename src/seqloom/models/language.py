@@ -95,6 +95,11 @@ class LanguageModel(nn.Module):
         return (batch.source_mask, memories), (torch.zeros_like(batch.source_lengths), [None] * len(memories))
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        hidden, state, attention = self.step_hidden(memory, state, last)
+        return Step(self.output(hidden).log_softmax(-1), state, attention)
+
+    def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor]:
+        """What the output layer sees in a step (R, D), the new state, the attention."""
         real, memories = memory
         since, pasts = state
         lengths = real.sum(dim=1).repeat_interleave(len(last) // len(real))
@@ -104,8 +109,7 @@ class LanguageModel(nn.Module):
             x, past, weights = block.step(x, prefix, real, past, since.unsqueeze(1))
             grown.append(past)
             attention.append(weights)
-        logits = self.output(self.decoder_norm(x[:, 0]))
-        return Step(logits.log_softmax(-1), (since + 1, grown), torch.stack(attention, dim=1))
+        return self.decoder_norm(x[:, 0]), (since + 1, grown), torch.stack(attention, dim=1)
 
 
 def _take(x: Tensor, places: Tensor) -> Tensor:

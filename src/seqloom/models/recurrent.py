@@ -28,8 +28,8 @@ class RecurrentSettings(ModelSettings):
 
     name: str = "recurrent"
     width: int = Field(ge=2, description="of embeddings and states")
-    layers: int = Field(ge=1, description="of the encoder, and of the decoder")
-    decoder_layers: int | None = Field(None, ge=1, description="of the decoder, if not the same")
+    layers: int = Field(ge=1, le=1000, description="of the encoder, and of the decoder")
+    decoder_layers: int | None = Field(None, ge=1, le=1000, description="of the decoder, if not the same")
     cell: CellName = Field("lstm", description="rnn, lstm or gru")
     activation: Activation = Field("tanh", description="of the rnn cell: tanh, relu or identity")
     direction: Direction = Field("both", description="the encoder reads both ways, or forward only")
@@ -172,10 +172,14 @@ class Recurrent(nn.Module):
         return self.output(self.hidden(batch))
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        hidden, state, attention = self.step_hidden(memory, state, last)
+        return Step(self.output(hidden).log_softmax(-1), state, attention)
+
+    def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor | None]:
+        """What the output layer sees in a step (R, A), the new state, the attention."""
         embedded = self.target_embedding(last).unsqueeze(1)
         answers, state, weights = self._advance(embedded, memory, state)
-        log_probs = self.output(answers[:, 0]).log_softmax(-1)
-        return Step(log_probs, state, None if weights is None else weights.unsqueeze(1))
+        return answers[:, 0], state, None if weights is None else weights.unsqueeze(1)
 
     def _embed_target(self, batch: Batch) -> Tensor:
         assert batch.target_in is not None

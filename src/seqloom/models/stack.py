@@ -67,7 +67,9 @@ class StackSettings(ModelSettings):
     }
 
     width: int = Field(ge=2, description="of embeddings and blocks")
-    layers: int = Field(ge=1, description="blocks one above the other; of the encoder, and of the decoder")
+    layers: int = Field(
+        ge=1, le=1000, description="blocks one above the other; of the encoder, and of the decoder"
+    )
     heads: int = Field(ge=1, description="of every attention; divides the width unless their widths are given")
     qk_width: int | None = Field(None, ge=1, description="of a head's queries and keys; None = width / heads")
     v_width: int | None = Field(None, ge=1, description="of a head's values; None = width / heads")

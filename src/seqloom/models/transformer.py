@@ -21,7 +21,7 @@ class TransformerSettings(WithEncoder):
     READS_TREES: ClassVar[bool] = True
 
     name: str = "transformer"
-    decoder_layers: int | None = Field(None, ge=1, description="of the decoder, if not the same")
+    decoder_layers: int | None = Field(None, ge=1, le=1000, description="of the decoder, if not the same")
 
 
 @register(
@@ -76,6 +76,11 @@ class Transformer(Encoder):
         return memory, (torch.zeros_like(batch.source_lengths), [None] * len(self.decoder))
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        hidden, state, attention = self.step_hidden(memory, state, last)
+        return Step(self.output(hidden).log_softmax(-1), state, attention)
+
+    def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor]:
+        """What the output layer sees in a step (R, D), the new state, the attention."""
         source_mask, memories = memory
         position, pasts = state
         at = position.unsqueeze(1)  # (R, 1)
@@ -85,8 +90,7 @@ class Transformer(Encoder):
             x, past, weights = block.step(x, past, at, remembered, source_mask)
             grown.append(past)
             attention.append(weights)
-        logits = self.output(self.decoder_norm(x[:, 0]))
-        return Step(logits.log_softmax(-1), (position + 1, grown), torch.stack(attention, dim=1))
+        return self.decoder_norm(x[:, 0]), (position + 1, grown), torch.stack(attention, dim=1)
 
 
 for _name, _summary, _paper, _overrides in (

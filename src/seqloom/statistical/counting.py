@@ -49,3 +49,12 @@ class OwnSearch(Protocol):
     def translator(self, tokenizers: TokenizerPair, search: Any, *, workers: int | None) -> Translator:
         """What translates with it; `search` are the options of the run, `workers` None = for this machine."""
         ...
+
+
+@runtime_checkable
+class SaysTargets(Protocol):
+    """A model with a search of its own that can be made to say a given target."""
+
+    def scorer(self, tokenizers: TokenizerPair, *, workers: int | None) -> Any:
+        """What finds its best derivation of given targets; `workers` None = for this machine."""
+        ...

@@ -35,7 +35,7 @@ class Decoder:
     def __init__(
         self, table: PhraseTable, language: LanguageModel, weights: Vector, limits: Limits, options: int
     ) -> None:
-        self.table, self.language, self.weights = table, language, weights
+        self.table, self.language, self.weights, self.limits = table, language, weights, limits
         self._options = Options(table, language, weights, options)
         self._stacks = StackDecoder(language, weights, limits)
 

@@ -22,6 +22,7 @@ from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.statistical.phrase.bleu import Reference
 from seqloom.statistical.phrase.decoder import Decoder, Words, map_tasks
 from seqloom.statistical.phrase.features import Vector, noisy_channel, start_weights
+from seqloom.statistical.phrase.scorer import PhraseScorer
 from seqloom.statistical.phrase.stacks import Limits
 from seqloom.statistical.phrase.table import LONGEST, PhraseTable, build_table
 from seqloom.statistical.phrase.translator import PhraseTranslator, read
@@ -192,6 +193,12 @@ class PhraseModel:
     def translator(self, tokenizers: TokenizerPair, search: Any, *, workers: int | None) -> PhraseTranslator:
         """What translates text; of the search options only the number of answers means something here."""
         return PhraseTranslator(self.decoder, tokenizers, nbest=search.nbest, workers=workers or processors())
+
+    def scorer(self, tokenizers: TokenizerPair, *, workers: int | None) -> PhraseScorer:
+        """What finds the best derivation of given targets, among all that the table has."""
+        limits = self.settings.limits()
+        decoder = Decoder(self.table, self.language, self.weights, limits, self.settings.keep)
+        return PhraseScorer(decoder, tokenizers, workers=workers or processors())
 
     def state(self) -> dict[str, Tensor]:
         parts = {"table": self.table.to_tensors(), "language": self.language.to_tensors()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +50,10 @@ class Sentence(NamedTuple):
     length: int
     spans: Spans
     future: list[list[float]]  # [start][stop]: the estimate of the best way through
+
+    def estimate(self, covered: int) -> float:
+        """The estimate for all uncovered words: the sum over the gaps."""
+        return sum(self.future[start][stop] for start, stop in _gaps(covered, self.length))
 
 
 class Options:
@@ -137,3 +141,15 @@ def _future(length: int, spans: Spans) -> list[list[float]]:
         for end in range(start + 1, length + 1):
             row[end] = max(best + rest[end] for stop, best, rest in firsts if stop <= end)
     return future
+
+
+def _gaps(covered: int, length: int) -> Iterator[tuple[int, int]]:
+    """Start and stop of every run of uncovered words."""
+    start = None
+    for place in range(length + 1):
+        taken = place == length or covered >> place & 1
+        if start is None and not taken:
+            start = place
+        elif start is not None and taken:
+            yield start, place
+            start = None

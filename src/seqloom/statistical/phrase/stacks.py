@@ -24,6 +24,7 @@ from seqloom.types import EOS
 _FREE = -1  # no phrase can stand directly before the last one: its words are covered
 
 Place = tuple[int, int, int]  # a mask of the covered words; start, or _FREE, and stop of the last phrase
+BEGIN: Place = (0, _FREE, 0)
 Stack = dict[Place, dict[object, Hypothesis]]  # what can be told apart at each place
 
 
@@ -72,6 +73,29 @@ def orientation(last_start: int, last_stop: int, start: int, stop: int) -> int:
     return MONOTONE if start == last_stop else SWAP if stop == last_start else OTHER
 
 
+def next_spans(place: Place, sentence: Sentence, jump: int | None) -> Iterator[tuple[int, int, int, Choice]]:
+    """The spans that may be covered next: start, stop, a mask of their words, what they can become.
+
+    Neither the jump to it nor the way back from it to the first uncovered word may be too far.
+    """
+    covered, _, last_stop = place
+    jump = sentence.length if jump is None else jump
+    gap = (~covered & (covered + 1)).bit_length() - 1
+    for start in range(max(gap, last_stop - jump), min(sentence.length, last_stop + jump + 1)):
+        for stop, mask, choice in sentence.spans[start]:
+            if covered & mask or (start != gap and stop - gap > jump):
+                break  # and so do longer spans from here
+            yield start, stop, mask, choice
+
+
+def place_after(covered: int, start: int, stop: int) -> Place:
+    """The place behind a phrase, by which so many words are covered.
+
+    Where the phrase began matters only while a later one can stand directly before it.
+    """
+    return covered, start if start and not covered >> (start - 1) & 1 else _FREE, stop
+
+
 class StackDecoder:
     """Finds the best derivations of a sentence's translations."""
 
@@ -100,7 +124,7 @@ class _Search:
         nothing = Hypothesis(
             Arc(0.0, None, None, 0, 0), self._said(self.decoder.language.start), (0.0,) * 3, 0.0
         )
-        groups, counts, kept = [_Group((0, _FREE, 0), [nothing], {})], [], []
+        groups, counts, kept = [_Group(BEGIN, [nothing], {})], [], []
         for size in range(1, self.length + 1):
             for group in groups:
                 self._offer(group)
@@ -115,31 +139,19 @@ class _Search:
         return SearchGraph(_goal(groups), counts, kept)
 
     def _offer(self, group: _Group) -> None:
-        """Makes the grids of a group with every span that it may cover next.
+        """Makes the grids of a group with every span that it may cover next."""
+        for start, stop, mask, choice in next_spans(group.place, self.sentence, self.limits.jump):
+            grid = self._grid(group, choice, start, stop, group.place[0] | mask)
+            self.grids[grid.place[0].bit_count()].append(grid)
 
-        Neither the jump to it nor the way back from it to the first uncovered word may be too far.
-        """
-        covered, last_start, last_stop = group.place
-        jump = self.length if self.limits.jump is None else self.limits.jump
-        gap = (~covered & (covered + 1)).bit_length() - 1
-        for start in range(max(gap, last_stop - jump), min(self.length, last_stop + jump + 1)):
-            for stop, mask, choice in self.sentence.spans[start]:
-                if covered & mask or (start != gap and stop - gap > jump):
-                    break  # and so do longer spans from here
-                turn = orientation(last_start, last_stop, start, stop)
-                base = -self.decoder.distance_weight * abs(start - last_stop)
-                grid = self._grid(group, turn, choice, start, stop, covered | mask, base)
-                self.grids[grid.place[0].bit_count()].append(grid)
-
-    def _grid(
-        self, group: _Group, turn: int, choice: Choice, start: int, stop: int, covered: int, base: float
-    ) -> _Grid:
+    def _grid(self, group: _Group, choice: Choice, start: int, stop: int, covered: int) -> _Grid:
+        _, last_start, last_stop = group.place
+        turn = orientation(last_start, last_stop, start, stop)
         scores, hypotheses = group.by(turn)
         estimates, options = choice.ranked[turn]
-        # Where the phrase began matters only while a later one can stand directly before it.
-        before = start if start and not covered >> (start - 1) & 1 else _FREE
-        future = self._future(covered)
-        return _Grid(scores, hypotheses, estimates, options, base, future, start, stop, (covered, before, stop))
+        base = -self.decoder.distance_weight * abs(start - last_stop)
+        place, future = place_after(covered, start, stop), self._future(covered)
+        return _Grid(scores, hypotheses, estimates, options, base, future, start, stop, place)
 
     def _fill(self, grids: list[_Grid]) -> tuple[Stack, StackCount]:
         """The hypotheses of a stack, before pruning."""
@@ -218,21 +230,8 @@ class _Search:
     def _future(self, covered: int) -> float:
         """The estimate for all uncovered words: the sum over the gaps."""
         if covered not in self.futures:
-            gaps = _gaps(covered, self.length)
-            self.futures[covered] = sum(self.sentence.future[start][stop] for start, stop in gaps)
+            self.futures[covered] = self.sentence.estimate(covered)
         return self.futures[covered]
-
-
-def _gaps(covered: int, length: int) -> Iterator[tuple[int, int]]:
-    """Start and stop of every run of uncovered words."""
-    start = None
-    for place in range(length + 1):
-        taken = place == length or covered >> place & 1
-        if start is None and not taken:
-            start = place
-        elif start is not None and taken:
-            yield start, place
-            start = None
 
 
 def _goal(groups: list[_Group]) -> Hypothesis:

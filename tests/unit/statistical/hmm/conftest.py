@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from seqloom.data.encoding import Encoder
 from seqloom.data.store import TokenStore
 from seqloom.statistical.counting import Lesson
 from seqloom.text.config import TextConfig
@@ -32,7 +33,7 @@ def lesson_of(tmp_path: Path) -> Callable[..., Lesson]:
         def store(name: str, pairs: Sequence[Pair]) -> TokenStore:
             examples = [Example(*pair, line) for line, pair in enumerate(pairs, 1)]
             return TokenStore.write(
-                tmp_path / name, examples, tokenizers, max_length=100, long="error", threads=1
+                tmp_path / name, examples, Encoder(tokenizers, max_length=100, long="error")
             )
 
         return Lesson(

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from seqloom.data.batching import collate_ids
+from seqloom.data.encoding import Encoder
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
@@ -30,7 +31,7 @@ def lesson(tmp_path_factory: pytest.TempPathFactory) -> Lesson:
 
     def store(name: str, lines: list[str]) -> TokenStore:
         examples = (Example(line) for line in lines)
-        return TokenStore.write(folder / name, examples, tokenizers, max_length=9, long="error", threads=1)
+        return TokenStore.write(folder / name, examples, Encoder(tokenizers, max_length=9, long="error"))
 
     examples = [Example(line) for line in HELD_OUT]
     return Lesson(tokenizers, store("train", TEXTS), store("valid", HELD_OUT), lambda: iter(examples))
@@ -87,7 +88,7 @@ def test_what_was_learned_comes_back(lesson: Lesson) -> None:
 
 def test_pairs_teach_their_targets(lesson: Lesson, tmp_path: Path) -> None:
     pairs = (Example("c c c", line) for line in TEXTS)
-    store = TokenStore.write(tmp_path / "s", pairs, lesson.tokenizers, max_length=9, long="error", threads=1)
+    store = TokenStore.write(tmp_path / "s", pairs, Encoder(lesson.tokenizers, max_length=9, long="error"))
     model = fitted(Lesson(**{**vars(lesson), "train": store}), 3)
     assert model.ngrams.score([4, 5]) == fitted(lesson, 3).ngrams.score([4, 5])
 

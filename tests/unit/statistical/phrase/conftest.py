@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from seqloom.data.encoding import Encoder
 from seqloom.data.store import TokenStore
 from seqloom.statistical.counting import Lesson
 from seqloom.statistical.phrase.model import PhraseModel, PhraseSettings
@@ -71,7 +72,7 @@ def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
 
 def _store(folder: Path, pairs: list[tuple[str, str]], tokenizers: TokenizerPair) -> TokenStore:
     examples: Iterator[Example] = (Example(source, target) for source, target in pairs)
-    return TokenStore.write(folder, examples, tokenizers, max_length=100, long="drop", threads=1)
+    return TokenStore.write(folder, examples, Encoder(tokenizers, max_length=100, long="drop"))
 
 
 @pytest.fixture(scope="session")

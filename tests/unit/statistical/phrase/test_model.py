@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from seqloom.data.encoding import Encoder
 from seqloom.data.store import TokenStore
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
@@ -77,7 +78,7 @@ def test_without_validation_pairs_the_weights_stay_and_it_is_said(fit: Callable[
 def test_text_without_sources_is_refused(learned: Fitted, tmp_path: Path) -> None:
     _, lesson, _ = learned
     text = [Example("le chat"), Example("le chien rouge")]
-    store = TokenStore.write(tmp_path / "text", text, lesson.tokenizers, max_length=9, long="drop", threads=1)
+    store = TokenStore.write(tmp_path / "text", text, Encoder(lesson.tokenizers, max_length=9, long="drop"))
     model = PhraseModel(PhraseSettings(size="tiny"), lesson.tokenizers.vocabularies)
     with pytest.raises(SeqloomError, match="no training line has both a source and a target"):
         model.fit(replace(lesson, train=store))
@@ -86,7 +87,7 @@ def test_text_without_sources_is_refused(learned: Fitted, tmp_path: Path) -> Non
 def test_pairs_without_phrases_are_refused(learned: Fitted, tmp_path: Path) -> None:
     _, lesson, _ = learned
     strange = [Example("xx", "yy"), Example("zz", "ww")]
-    store = TokenStore.write(tmp_path / "odd", strange, lesson.tokenizers, max_length=9, long="drop", threads=1)
+    store = TokenStore.write(tmp_path / "odd", strange, Encoder(lesson.tokenizers, max_length=9, long="drop"))
     model = PhraseModel(PhraseSettings(size="tiny"), lesson.tokenizers.vocabularies)
     with pytest.raises(SeqloomError, match="No phrase was found in 2 training pairs"):
         model.fit(replace(lesson, train=store))

@@ -1,0 +1,230 @@
+"""What a vocabulary shortlist saves in time and costs in BLEU, on the validation pairs of a trained run.
+
+    python benchmarks/shortlist.py RUN [--lists 20:100 50:300] [--repeats 3] [--threads 1] [--json out.json]
+
+A list N:K has N translations of every source token and the K most frequent target tokens, learned from the
+run's own training pairs; the run stays as it is. The torch engine translates the validation sources greedily
+and with a beam of 5, without a list and with each in turn, so many times over, all in batches and some alone;
+what is printed are medians. Seconds are processor time, which other programs disturb less than the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import torch
+from command import run_command
+from machine import describe
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from seqloom.corpus import Corpus
+from seqloom.data.batching import collate_ids
+from seqloom.decode.lexical import Coverage, coverage, make_shortlist
+from seqloom.decode.shortlist import Choice, Shortlist
+from seqloom.decode.translator import ModelTranslator, batches_by_length
+from seqloom.evaluate.metrics import evaluate
+from seqloom.run import Run, load_model
+
+BEAMS = (1, 5)
+_WARMUP = 64  # lines before the clock starts
+
+Sizes = tuple[int, int]  # translations of a source token, frequent target tokens
+
+
+@dataclass(frozen=True)
+class Result:
+    """One search with one list, or with none."""
+
+    sizes: Sizes | None
+    beam: int
+    together: float | None  # tokens of a batch's lists together, on average
+    bleu: float
+    equal: int  # answers that are those without a list
+    rates: list[float]  # sentences per second of processor time in each round
+    latencies: list[float]  # milliseconds of a line alone in each round, the median of some
+    gain: float  # of the rates, and of the latencies, over those without a list: medians over rounds
+    gain_alone: float
+
+
+@dataclass(frozen=True)
+class Contestants:
+    """Translators with the same model and their lists, and what they are asked."""
+
+    translators: dict[Sizes | None, ModelTranslator]
+    tables: dict[Sizes, Shortlist]
+    coverages: dict[Sizes, Coverage]
+    lines: list[str]
+    references: list[list[str]]
+
+
+def prepare(folder: Path, lists: Sequence[Sizes], lines: int) -> Contestants:
+    """The run's translator without a list and with each, and the first validation pairs."""
+    run = Run.open(folder)
+    config = run.config()
+    data = Corpus(config.data, config.text).reopen(run)
+    pairs, valid = (
+        [(store.source(i), store.target(i)) for i in range(len(store))] for store in (data.store, data.valid)
+    )
+    examples = list(islice(data.valid_examples(), lines))
+    model, tokenizers = load_model(run)
+    translators: dict[Sizes | None, ModelTranslator] = {
+        None: ModelTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
+    }
+    tables, coverages = {}, {}
+    for sizes in lists:
+        table = make_shortlist(pairs, tokenizers, translations=sizes[0], frequent=sizes[1])
+        tables[sizes], coverages[sizes] = table, coverage(table, valid)
+        search = config.search.model_copy(update={"shortlist": True})
+        translators[sizes] = ModelTranslator(
+            model,  # type: ignore[arg-type]
+            tokenizers,
+            search,
+            shortlist=partial(lambda found: found, table),
+        )
+    references = [[e.target or ""] for e in examples]
+    return Contestants(translators, tables, coverages, [e.source for e in examples], references)
+
+
+def together(translator: ModelTranslator, table: Shortlist, lines: Sequence[str], beam: int) -> float:
+    """How many tokens the lists of the lines of a batch have together, on average."""
+    sources = [translator.tokenizers.source.encode(line) for line in lines]
+    search = translator.search.changed(beam, None)
+    sizes = []
+    for group in batches_by_length(list(map(len, sources)), search):
+        batch = collate_ids([sources[i] for i in group], None, range(len(group)))
+        sizes.append(len(Choice(table.allowed(batch.source)).ids))
+    return statistics.mean(sizes)
+
+
+def measure(asked: Contestants, beam: int, repeats: int, alone: int) -> list[Result]:
+    """The results of all contestants, who take turns."""
+    rates: dict[Sizes | None, list[float]] = {sizes: [] for sizes in asked.translators}
+    latencies: dict[Sizes | None, list[float]] = {sizes: [] for sizes in asked.translators}
+    answers = {}
+    for _ in range(repeats):
+        for sizes, translator in asked.translators.items():
+            translator.translate(asked.lines[:_WARMUP], beam=beam)
+            began = time.process_time()
+            found = translator.translate(asked.lines, beam=beam)
+            rates[sizes].append(len(asked.lines) / (time.process_time() - began))
+            latencies[sizes].append(_latency(translator, asked.lines[:alone], beam))
+            answers[sizes] = [best[0].text for best in found]
+    plain = asked.translators[None]
+    results = []
+    for sizes in asked.translators:
+        (score,) = evaluate(answers[sizes], asked.references, "bleu", bootstrap=0)
+        results.append(
+            Result(
+                sizes=sizes,
+                beam=beam,
+                together=together(plain, asked.tables[sizes], asked.lines, beam) if sizes else None,
+                bleu=score.value,
+                equal=sum(map(str.__eq__, answers[sizes], answers[None])),
+                rates=rates[sizes],
+                latencies=latencies[sizes],
+                gain=_ratio(rates[sizes], rates[None]),
+                gain_alone=_ratio(latencies[None], latencies[sizes]),
+            )
+        )
+    return results
+
+
+def _latency(translator: ModelTranslator, lines: Sequence[str], beam: int) -> float:
+    """Milliseconds of a line that is alone, the median."""
+    times = []
+    for line in lines:
+        began = time.process_time()
+        translator.translate([line], beam=beam)
+        times.append(1e3 * (time.process_time() - began))
+    return statistics.median(times)
+
+
+def _ratio(ones: Sequence[float], others: Sequence[float]) -> float:
+    return statistics.median(one / other for one, other in zip(ones, others, strict=True))
+
+
+def show(results: Sequence[Result], asked: Contestants) -> None:
+    """Prints a table for each search."""
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    for beam in BEAMS:
+        table = Table("greedy" if beam == 1 else f"beam {beam}", box=box.MARKDOWN)
+        for title in (
+            "a list",
+            "a batch's",
+            "coverage",
+            "BLEU",
+            "equal",
+            "sentences/s",
+            "gain",
+            "alone",
+            "gain",
+        ):
+            table.add_column(title, justify="right")
+        for row in (result for result in results if result.beam == beam):
+            held = asked.coverages[row.sizes] if row.sizes else None
+            table.add_row(
+                "whole vocabulary" if row.sizes is None else f"{row.sizes[0]}:{row.sizes[1]}",
+                "–" if held is None else f"{held.mean_size:,.0f}",
+                "–" if row.together is None else f"{row.together:,.0f}",
+                "–" if held is None else f"{100 * held.share:.1f} %",
+                f"{row.bleu:.2f}",
+                f"{row.equal:,}",
+                f"{statistics.median(row.rates):,.0f}",
+                f"{row.gain:.2f}",
+                f"{statistics.median(row.latencies):.1f} ms",
+                f"{row.gain_alone:.2f}",
+            )
+        console.print(table)
+
+
+def _sizes(text: str) -> Sizes:
+    translations, frequent = map(int, text.split(":"))
+    return translations, frequent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("run", type=Path, help="a run directory")
+    parser.add_argument("--lists", type=_sizes, nargs="+", metavar="N:K", default=[(20, 100), (50, 300)])
+    parser.add_argument("--lines", type=int, default=1014, help="validation pairs (default: %(default)s)")
+    parser.add_argument("--alone", type=int, default=100, help="lines one by one (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1, help="processors (default: %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there, too")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    machine = describe(options.threads, importlib.metadata.version("torch"))
+    asked = prepare(options.run, options.lists, options.lines)
+    results = [one for beam in BEAMS for one in measure(asked, beam, options.repeats, options.alone)]
+    vocabulary = asked.translators[None].tokenizers.target.size
+    print(
+        f"{machine.cpu}, threads: {machine.threads}, torch {machine.torch}, {machine.date}; "
+        f"{len(asked.lines):,} sentences, vocabulary {vocabulary:,}"
+    )
+    show(results, asked)
+    if options.json:
+        report = {
+            "machine": asdict(machine),
+            "vocabulary": vocabulary,
+            "coverage": [{"sizes": sizes, **held.as_dict()} for sizes, held in asked.coverages.items()],
+            "results": [asdict(result) for result in results],
+        }
+        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    run_command(main)

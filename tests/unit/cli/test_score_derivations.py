@@ -1,0 +1,90 @@
+"""`seqloom score` of a phrase model: model scores, and what it cannot say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom.cli import score_derivations as module
+from seqloom.config import compose
+from seqloom.pipeline import continue_run, create
+from seqloom.run import load_derivations
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def phrase(runs: Path) -> Path:
+    """A phrase run, fitted on pairs.tsv."""
+    values = {"model.name": "phrase", "model.size": "tiny", "data.train": str(runs / "pairs.tsv")}
+    continue_run(create(compose(values=values), runs / "phrases", quiet=True), quiet=True)
+    return runs / "phrases"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Three pairs that can be said, one that cannot, and one without a target."""
+    lines = (
+        "a man\tA MAN",
+        "the girl is running.\tTHE GIRL IS RUNNING.",
+        "a dog\tcat",
+        "a dog\t",
+        "a dog\tA DOG",
+    )
+    (tmp_path / "some.tsv").write_text("".join(f"{line}\n" for line in lines))
+    return tmp_path / "some.tsv"
+
+
+def test_the_summary_has_model_scores_and_no_perplexity(
+    phrase: Path, command: Command, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LINES_AT_A_TIME", 2)
+    done = command("score", phrase, table, "--json", "--worst", 2)
+    facts = json.loads(done.out)
+    assert (facts["lines"], facts["left_out"], facts["unreachable"]) == (4, 1, 1)
+    assert "perplexity" not in facts and "log_prob" not in facts
+    assert "not a log-probability" in facts["note"]
+    pairs = [("a man", "A MAN"), ("the girl is running.", "THE GIRL IS RUNNING."), ("a dog", "A DOG")]
+    scores = [found.score or 0.0 for found in load_derivations(phrase).score(pairs)]
+    assert facts["model_score"] == pytest.approx(sum(scores))
+    assert facts["words"] == 8 and facts["features"]["words"] == 8
+    means = [one["mean"] for one in facts["worst"]]
+    assert len(means) == 2 and means == sorted(means)
+    assert [one["target"] for one in facts["unreachable_lines"]] == ["cat"]
+    assert "left out: " in done.err
+
+
+def test_the_page_says_what_it_is(phrase: Path, command: Command, table: Path) -> None:
+    out = command("score", phrase, table).out
+    assert "no log P: no perplexity" in out
+    assert "unreachable            1    25.0 %: no derivation says them" in out
+    assert "the first of 1 unreachable lines:\n          line 3: a dog → cat" in out
+
+
+def test_every_line_is_written_phrase_by_phrase(
+    phrase: Path, command: Command, table: Path, tmp_path: Path
+) -> None:
+    assert command("score", phrase, table, "--out", tmp_path / "all.jsonl").code == 0
+    lines = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+    assert [line["reachable"] for line in lines] == [True, True, False, True]
+    assert lines[2]["model_score"] is None and lines[2]["phrases"] == []
+    said = [part["target"] for part in lines[1]["phrases"]]
+    assert " ".join(said) == "THE GIRL IS RUNNING."
+    assert sum(part["score"] for part in lines[1]["phrases"]) == pytest.approx(lines[1]["model_score"])
+
+
+def test_a_plot_is_refused(phrase: Path, command: Command, table: Path, tmp_path: Path) -> None:
+    done = command("score", phrase, table, "--plot", tmp_path / "plot.png")
+    assert done.code == 2 and "--plot draws log P token by token" in done.err
+
+
+def test_as_a_part_of_the_noisy_channel_it_is_refused(
+    phrase: Path, runs: Path, command: Command, table: Path
+) -> None:
+    done = command("rerank", runs / "pairs", table, "--reverse", phrase, "--weights", "1,0,0")
+    assert done.code == 2 and "ranks answers, it has no probabilities" in done.err
+    assert f"seqloom score {phrase} tells its own scores" in done.err

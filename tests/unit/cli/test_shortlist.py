@@ -1,0 +1,116 @@
+"""`seqloom shortlist`, and the commands that use what it writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom.config import compose
+from seqloom.pipeline import continue_run, create
+
+Command = Callable[..., Any]
+USE = ("--set", "search.shortlist=true")
+
+
+@pytest.fixture(scope="module")
+def lines(runs: Path) -> list[str]:
+    return [line.split("\t")[0] for line in (runs / "pairs.tsv").read_text().splitlines()]
+
+
+@pytest.fixture
+def run(runs: Path, tmp_path: Path) -> Path:
+    """A copy of the run pairs, which has no shortlist."""
+    return Path(shutil.copytree(runs / "pairs", tmp_path / "run", symlinks=True))
+
+
+def test_it_writes_a_table_that_translate_and_evaluate_use(
+    run: Path, runs: Path, command: Command, lines: list[str], tmp_path: Path
+) -> None:
+    given = "".join(f"{line}\n" for line in lines)
+    refused = command("translate", run, *USE, given=given)
+    assert refused.code == 2 and f"{run} has no shortlist" in refused.err
+    assert f"seqloom shortlist {run} makes one" in refused.err
+    done = command("shortlist", run, "--translations", 3, "--frequent", 5, "--json")
+    facts = json.loads(done.out)
+    assert done.code == 0 and (run / "shortlist").is_dir()
+    assert facts["learned_from"] + facts["pairs"] == len(lines)
+    assert 0 < facts["mean_size"] < facts["vocabulary"]
+    assert 0.3 < facts["coverage"] <= 1
+
+    answers = command("translate", run, *USE, "--json", given=given)
+    found = [json.loads(line) for line in answers.out.splitlines()]
+    assert [one["source"] for one in found] == lines
+    assert {one["engine"] for one in found} == {"torch"}
+    alone = command("translate", run, *USE, "--json", given=f"{lines[3]}\n")
+    assert json.loads(alone.out)["hypotheses"][0]["text"] == found[3]["hypotheses"][0]["text"]
+    assert command("translate", run, *USE, "--sample", given=given).code == 0
+    assert command("evaluate", run, runs / "pairs.tsv", *USE).code == 0
+
+
+def test_the_commands_of_the_page_run(
+    run: Path, runs: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "shortlist.md").read_text(encoding="utf-8")
+    (tmp_path / "runs").mkdir()
+    run.rename(tmp_path / "runs" / "mine")
+    (tmp_path / "input.txt").write_text("a man\n")
+    shutil.copy(runs / "pairs.tsv", tmp_path / "valid.tsv")
+    monkeypatch.chdir(tmp_path)
+    lines = re.findall(r"^seqloom (.*)$", page, flags=re.MULTILINE)
+    assert lines[0].startswith("train ") and len(lines) == 4
+    for line in lines[1:]:
+        done = command(*line.split())
+        assert done.code == 0, f"{line}\n{done.err}"
+
+
+def test_other_pairs_can_teach_it(run: Path, command: Command, tmp_path: Path, runs: Path) -> None:
+    (tmp_path / "more.tsv").write_text((runs / "pairs.tsv").read_text() * 2)
+    done = command("shortlist", run, "--data", tmp_path / "more.tsv", "--pairs", 10)  # every fourth of 32
+    assert done.code == 0
+    assert "learned from 8 pairs: 50 translations, 300 frequent tokens" in done.out
+    assert "of the references' tokens are on it" in done.out
+
+
+def test_the_trace_is_of_the_same_search(run: Path, command: Command, lines: list[str], tmp_path: Path) -> None:
+    assert command("shortlist", run, "--translations", 1, "--frequent", 0).code == 0
+    done = command("translate", run, *USE, "--trace", tmp_path / "trace.json", given=f"{lines[0]}\n")
+    (tree,) = json.loads((tmp_path / "trace.json").read_text())
+    assert tree["answer"] == done.out.removesuffix("\n")
+
+
+def test_the_engine_ctranslate2_is_refused(run: Path, command: Command, runs: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    values = {
+        "model.name": "transformer",
+        "model.size": "tiny",
+        "data.train": str(runs / "pairs.tsv"),
+        "train.max_steps": 1,
+        "text.vocab_size": 60,
+        "text.byte_fallback": False,
+        "search.shortlist": True,  # validation does without: the table is made later
+    }
+    other = run.with_name("transformer")
+    continue_run(create(compose(values=values), other, quiet=True), quiet=True)
+    done = command("translate", other, "--engine", "ctranslate2", given="a man\n")
+    assert done.code == 2 and "CTranslate2 is used for plain beams only" in done.err
+
+
+@pytest.mark.parametrize("name", ["lm", "mlm"])
+def test_models_that_do_not_translate_are_refused(runs: Path, command: Command, name: str) -> None:
+    done = command("shortlist", runs / name)
+    assert done.code == 2 and f"({name}) can have no shortlist" in done.err
+
+
+def test_a_phrase_model_has_no_output_layer(runs: Path, command: Command, tmp_path: Path) -> None:
+    values = {"model.name": "phrase", "model.size": "tiny", "data.train": str(runs / "pairs.tsv")}
+    continue_run(create(compose(values=values), tmp_path / "phrase", quiet=True), quiet=True)
+    done = command("shortlist", tmp_path / "phrase")
+    assert done.code == 2 and "(phrase) can have no shortlist" in done.err
+    done = command("translate", tmp_path / "phrase", *USE, given="a man\n")
+    assert done.code == 2 and "phrase has none" in done.err
