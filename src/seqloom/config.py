@@ -13,7 +13,7 @@ from seqloom.data.config import DataConfig, Part
 from seqloom.data.readers import has_features, has_trees
 from seqloom.data.tables import SUFFIXES, suffix
 from seqloom.decode.config import SearchConfig
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, quoted
 from seqloom.registry import Architecture, architecture
 from seqloom.settings import ModelSettings, Settings, unknown_option
 from seqloom.text.config import TextConfig
@@ -85,11 +85,11 @@ def from_tree(tree: Mapping[str, Any], where: str) -> Config:
         if key not in Config.model_fields:
             raise unknown_option(key, list(Config.model_fields), where)
         if not isinstance(sections[key], Mapping):
-            raise SeqloomError(f"{key} in {where} must be a section of options, got {sections[key]!r}.")
+            raise SeqloomError(f"{key} in {where} must be a section of options, got {quoted(sections[key])}.")
     chosen = dict(sections.get("model", {}))
     if not chosen.keys() & {"name", "size"}:
         chosen = _changed(_inherited(sections.get("train", {})), chosen)
-    entry = architecture(str(chosen.pop("name", "transformer")))
+    entry = _named(chosen.pop("name", "transformer"))
     for key, value in entry.defaults.items():
         section, _, option = key.partition(".")
         sections[section] = {option: value, **sections.get(section, {})}
@@ -107,15 +107,20 @@ def from_tree(tree: Mapping[str, Any], where: str) -> Config:
 def _inherited(train: Mapping[str, Any]) -> Mapping[str, Any]:
     """The model of the run to start from, if none is named; of an `lm` or `mlm` what a Transformer has."""
     runs = train.get("init_from")
-    first = runs.split(",")[0].strip() if isinstance(runs, str) else next(iter(runs or ()), None)
-    file = Path(first) / "config.yaml" if first else None
+    names = runs.split(",") if isinstance(runs, str) else runs if isinstance(runs, list | tuple) else ()
+    first = names[0] if names else None
+    file = Path(first.strip()) / "config.yaml" if isinstance(first, str) else None
     if file is None or not file.is_file():  # what is wrong with it is told where its weights are read
         return {}
-    theirs = dict(read_yaml(file).get("model") or {})
-    if architecture(str(theirs.get("name"))).task == "translate":
-        return theirs
+    theirs = read_yaml(file).get("model")
+    if not isinstance(theirs, dict) or _named(theirs.get("name")).task == "translate":
+        return theirs if isinstance(theirs, dict) else {}
     kept = architecture("transformer").settings.model_fields.keys() & theirs.keys() - {"name"}
     return {key: theirs[key] for key in kept}
+
+
+def _named(name: Any) -> Architecture:
+    return architecture(name if isinstance(name, str) else quoted(name))
 
 
 def _settled(data: DataConfig, entry: Architecture) -> DataConfig:
@@ -138,6 +143,11 @@ def _check_data_fits(config: Config, entry: Architecture) -> None:
         )
     if not data.has("train"):
         return
+    if entry.counting and (data.stream or data.is_mixed):
+        raise SeqloomError(
+            f"The model {name} is counted from every pair once, so its data is neither a stream nor a mixture.",
+            "leave out data.stream, data.weights and data.temperature",
+        )
     if data.is_text and entry.task == "translate" and data.noise.kind == "none":
         raise SeqloomError(
             f"The model {name} learns from pairs, and this data has no targets.",
@@ -192,7 +202,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
         tree = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SeqloomError(f"The configuration {file} cannot be read: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
         reason = " ".join(str(error).split())
         raise SeqloomError(
             f"The configuration {file} is not valid YAML: {reason}.", "see recipes/ for examples"
@@ -201,7 +211,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
         return {}
     if not isinstance(tree, dict):
         raise SeqloomError(
-            f"The configuration {file} must be a mapping with sections such as model:, got {tree!r}."
+            f"The configuration {file} must be a mapping with sections such as model:, got {quoted(tree)}."
         )
     return {str(key): value for key, value in tree.items()}
 
@@ -221,5 +231,5 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
 def _parse(text: str, assignment: str) -> Any:
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise SeqloomError(f"--set {assignment!r} has a value that is not valid YAML.") from error

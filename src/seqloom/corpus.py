@@ -5,18 +5,27 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
+from pydantic import Field
+
+from seqloom.data.batching import Batches, BatchStream
 from seqloom.data.config import DataConfig, Part
-from seqloom.data.readers import has_trees, read_corpus
+from seqloom.data.encoding import Encoder
+from seqloom.data.mixture import Mixture, by_temperature
+from seqloom.data.readers import check_given, has_trees, read_corpus, read_shard
 from seqloom.data.report import DataReport, clean
+from seqloom.data.shards import Shard, corpora
 from seqloom.data.split import held_out_share, is_held_out
 from seqloom.data.store import TokenStore, cache_key
+from seqloom.data.stream import PairSource, StreamedShard, WindowStream
 from seqloom.errors import SeqloomError
-from seqloom.files import read_json, sha256
+from seqloom.files import read_sealed, sha256
 from seqloom.machine import make_cache_folder, processors
 from seqloom.progress import counter
 from seqloom.run import Run
@@ -35,6 +44,7 @@ class DataRecord(Settings):
 
     files: dict[str, str]  # data file → its sha256
     held_out: float  # the share of the training file that is the validation part
+    pairs: dict[str, int] = Field(default_factory=dict)  # training file → its pairs, held out or not
 
 
 @dataclass(frozen=True)
@@ -42,11 +52,28 @@ class Prepared:
     """What training needs of the data."""
 
     tokenizers: TokenizerPair
-    train: TokenStore
+    train: TokenStore | PairSource
     valid: TokenStore
+    valid_part: Part  # "train": there is nothing else to look at
     valid_examples: Callable[[], Iterator[Example]]
     report: DataReport
     record: DataRecord
+    mixture: Mixture | None  # None: every pair is once in an epoch
+    pool: int  # pairs that are shuffled together
+
+    @property
+    def store(self) -> TokenStore:
+        """All training pairs at once, for the models that are counted; these never get a stream."""
+        assert isinstance(self.train, TokenStore)
+        return self.train
+
+    def batches(self, *, batch_tokens: int, seed: int, say: Say) -> Batches:
+        """The training pairs in batches."""
+        if isinstance(self.train, PairSource):
+            return WindowStream(self.train, batch_tokens=batch_tokens, seed=seed, say=say)
+        return BatchStream(
+            self.train, batch_tokens=batch_tokens, seed=seed, pool=self.pool, mixture=self.mixture
+        )
 
 
 class Corpus:
@@ -58,7 +85,8 @@ class Corpus:
     def prepare(self, say: Say, tokenizers: TokenizerPair | None = None) -> Prepared:
         """Reads and checks everything, trains tokenizers if none are given, and writes the token stores."""
         files, report = self._checksums(), DataReport()
-        record = DataRecord(files=files, held_out=self._count(report))
+        held_out, pairs = self._count(report)
+        record = DataRecord(files=files, held_out=held_out, pairs=pairs)
         tokenizers = tokenizers or TokenizerPair.train(
             self.text,
             lambda: ((e.source, e.target or "") for e in self._examples("train", record)),
@@ -66,10 +94,11 @@ class Corpus:
         )
         for note in tokenizers.notes:
             say(f"tokenizer: {note}")
-        prepared = self._stores(tokenizers, record, report)
+        prepared = self._prepared(tokenizers, record, report)
         report.refuse_if_mostly_gone()
-        say(f"data: {report.summary()}")
-        if prepared.valid is prepared.train:
+        later = "; what the stream drops is told after each epoch" if self.data.stream else ""
+        say(f"data: {report.summary()}{later}")
+        if prepared.valid_part == "train":
             if self.data.has("valid"):
                 raise SeqloomError(
                     f"No validation pair is left: {report.summary()}.", "see data.max_length, or give others"
@@ -79,22 +108,20 @@ class Corpus:
 
     def reopen(self, run: Run) -> Prepared:
         """The data of an existing run; if a file has changed since, an error says which."""
-        record = DataRecord.checked(read_json(run.data_file), "data", where=str(run.data_file))
+        record = DataRecord.checked(read_sealed(run.data_file), "data", where=str(run.data_file))
         now = self._checksums()
-        for file, digest in record.files.items():
-            if now.get(file) != digest:
+        for file in {**record.files, **now}:
+            if now.get(file) != record.files.get(file):
                 raise SeqloomError(
                     f"{file} has changed since the run {run.folder} began, so it cannot go on exactly.",
                     "restore the file, or start a new run",
                 )
-        return self._stores(run.tokenizers(), record, DataReport())
+        return self._prepared(run.tokenizers(), record, DataReport())
 
     def _checksums(self) -> dict[str, str]:
         """The checksum of every data file."""
-        data = self.data
-        single = (data.source, data.target, data.valid_source, data.valid_target)
         sums = {}
-        for file in (*data.train, *data.valid, *(name for name in single if name)):
+        for file in (file for part in PARTS for shard in self._shards(part) for file in shard if file):
             try:
                 sums[file] = sha256(Path(file))
             except OSError as error:
@@ -104,6 +131,9 @@ class Corpus:
         for part in self._parts() if self.text.tokenizer == "frames" else ():
             sums[f"A file of features in the {part} data"] = self._feature_sum(part)
         return sums
+
+    def _shards(self, part: Part) -> list[Shard]:
+        return list(chain.from_iterable(corpora(self.data, part)))
 
     def _parts(self) -> list[Part]:
         """The parts that are read from files; if none are named for training, reading says so."""
@@ -118,18 +148,22 @@ class Corpus:
                 digest.update(bytes.fromhex(sha256(Path(file))))
         return digest.hexdigest()
 
-    def _count(self, report: DataReport) -> float:
-        """One pass that fills the report; the share of the training file to hold out."""
-        counts: dict[Part, int] = {}
+    def _count(self, report: DataReport) -> tuple[float, dict[str, int]]:
+        """One pass that fills the report: the share of the training data to hold out, and the pairs by file."""
+        counts: dict[Part, dict[str, int]] = {}
         for part in self._parts():
+            check_given(self.data, part)
             own = DataReport()
-            counts[part] = sum(1 for _ in clean(read_corpus(self.data, part, own), own))
+            counts[part] = {shard.file: sum(1 for _ in self._clean(shard, own)) for shard in self._shards(part)}
             own.refuse_if_mostly_gone()
-            report.total += own.total
-            report.lines += own.lines
+            report.add(own)
+        pairs = counts["train"]
         if "valid" in counts:
-            return 0.0
-        return held_out_share(counts["train"], self.data.valid_share, self.data.valid_max)
+            return 0.0, pairs
+        return held_out_share(sum(pairs.values()), self.data.valid_share, self.data.valid_max), pairs
+
+    def _clean(self, shard: Shard, report: DataReport) -> Iterator[Example]:
+        return clean(read_shard(self.data, shard, report), report)
 
     def _examples(self, part: Part, record: DataRecord) -> Iterator[Example]:
         """The clean pairs of a part; the report was filled by the first pass."""
@@ -138,8 +172,11 @@ class Corpus:
             yield from clean(read_corpus(self.data, "valid", unheard), unheard)
             return
         for example in clean(read_corpus(self.data, "train", unheard), unheard):
-            if is_held_out(self._name(example), record.held_out) == (part == "valid"):
+            if self._is_held_out(example, record) == (part == "valid"):
                 yield example
+
+    def _is_held_out(self, example: Example, record: DataRecord) -> bool:
+        return record.held_out > 0 and is_held_out(self._name(example), record.held_out)
 
     def _name(self, example: Example) -> str:
         """What tells a source from others: of a file of features the path from its table, wherever that is."""
@@ -154,49 +191,100 @@ class Corpus:
         dropped = {(line.file, line.line) for line in store.report.lines if line.dropped}
         return (e for e in self._examples(part, record) if (e.file, e.line) not in dropped)
 
-    def _stores(self, tokenizers: TokenizerPair, record: DataRecord, report: DataReport) -> Prepared:
-        train, valid = (self._store(part, tokenizers, record) for part in PARTS)
-        for store in (train, valid):
-            report.lines += store.report.lines
+    def _prepared(self, tokenizers: TokenizerPair, record: DataRecord, report: DataReport) -> Prepared:
+        stored, valid = (self._store(part, tokenizers, record) for part in PARTS)
+        report.add(valid.report)
+        if self.data.stream:  # what is in the store is the beginning of it
+            looked = stored.report
+            looked.total = len(stored) + looked.dropped
+            looked.refuse_if_mostly_gone()
+        else:
+            report.add(stored.report)
         # A corpus of a few pairs may have nothing to hold out; then the training pairs are looked at.
         part: Part = "valid" if len(valid) else "train"
-        looked_at = valid if len(valid) else train
+        looked_at = valid if len(valid) else stored
+        mixture = self._mixture(record.pairs if self.data.stream else stored.files)
         return Prepared(
             tokenizers=tokenizers,
-            train=train,
+            train=self._source(tokenizers, record, mixture) if self.data.stream else stored,
             valid=looked_at,
+            valid_part=part,
             valid_examples=lambda: self._readable(part, record, looked_at),
             report=report,
             record=record,
+            mixture=mixture,
+            pool=self.data.shuffle_buffer,
+        )
+
+    def _mixture(self, pairs: Mapping[str, int]) -> Mixture | None:
+        """How the corpora are mixed, if they are; there are so many pairs of each file."""
+        if not self.data.is_mixed:
+            return None
+        parts = corpora(self.data, "train")
+        files = Counter(shard.file for shards in parts for shard in shards)
+        file, times = files.most_common(1)[0]
+        if times > 1:
+            raise SeqloomError(f"{file} is in {times} corpora of data.train.", "a weight needs it in one")
+        sizes = [sum(pairs.get(shard.file, 0) for shard in shards) for shards in parts]
+        if 0 in sizes:
+            name = (*self.data.train, self.data.source)[sizes.index(0)]
+            raise SeqloomError(f"The corpus {name} has no pair to draw.", "leave it out of the mixture")
+        temperature = self.data.temperature
+        weights = by_temperature(sizes, temperature) if temperature else self.data.weights
+        return Mixture(sizes, weights, window=self.data.shuffle_buffer)
+
+    def _source(self, tokenizers: TokenizerPair, record: DataRecord, mixture: Mixture | None) -> PairSource:
+        """The training data as a stream."""
+        parts = corpora(self.data, "train") if mixture else [self._shards("train")]
+        shards = [[self._streamed(shard, record) for shard in part] for part in parts]
+        sizes = [sum(shard.pairs for shard in part) for part in shards]
+        return PairSource(
+            corpora=shards,
+            mixture=mixture or Mixture(sizes, [1.0], window=self.data.shuffle_buffer),
+            keep=lambda example: not self._is_held_out(example, record),
+            encoder=self._encoder("train", tokenizers, threads=1),
+        )
+
+    def _streamed(self, shard: Shard, record: DataRecord) -> StreamedShard:
+        return StreamedShard(record.pairs[shard.file], lambda: self._clean(shard, DataReport()))
+
+    def _encoder(self, part: Part, tokenizers: TokenizerPair, *, threads: int) -> Encoder:
+        return Encoder(
+            tokenizers,
+            max_length=self.data.max_length,
+            max_frames=self.data.max_frames,
+            long=self.data.long,
+            trees=has_trees(self.data, part if self.data.has(part) else "train"),
+            threads=threads,
         )
 
     def _store(self, part: Part, tokenizers: TokenizerPair, record: DataRecord) -> TokenStore:
-        """The token store of a part, from the cache if it was written before."""
-        options = self.data.model_dump_json(exclude={"noise"})  # drawn anew whenever a batch is made
-        key = cache_key(part, tokenizers.fingerprint, options, record.model_dump_json())
-        folder = make_cache_folder("stores") / key
-        if TokenStore.is_complete(folder):
+        """The token store of a part, from the cache if it was written before; of a stream its beginning."""
+        # Noise is drawn anew whenever a batch is made; the others say in which order pairs are taken.
+        options = self.data.model_dump_json(exclude={"noise", "weights", "temperature", "shuffle_buffer"})
+        state = record.model_dump_json(include={"files", "held_out"})
+        folder = make_cache_folder("stores") / cache_key(part, tokenizers.fingerprint, options, state)
+        if TokenStore.is_sound(folder):
             return TokenStore.open(folder)
+        if folder.exists():
+            print(f"The token store {folder} is damaged or old; it is written again.", file=sys.stderr)
+        examples = self._examples(part, record)
+        if self.data.stream and part == "train":
+            examples = islice(examples, self.data.valid_max)
         with counter(f"tokenised ({part})") as advance:
             return TokenStore.write(
-                folder,
-                self._examples(part, record),
-                tokenizers,
-                max_length=self.data.max_length,
-                max_frames=self.data.max_frames,
-                long=self.data.long,
-                trees=has_trees(self.data, part if self.data.has(part) else "train"),
-                on_progress=advance,
-                threads=processors(),
+                folder, examples, self._encoder(part, tokenizers, threads=processors()), on_progress=advance
             )
 
 
 def keep_standard_input() -> str:
     """A file in the cache with the content of standard input: training reads its data more than once."""
     folder = make_cache_folder("stdin")
-    content = sys.stdin.buffer.read()
-    path = folder / hashlib.sha256(content).hexdigest()  # no suffix: pairs or text, as the model wants it
-    partial = path.with_suffix(".part")
-    partial.write_bytes(content)
+    digest, partial = hashlib.sha256(), folder / f"{os.getpid()}.part"
+    with partial.open("wb") as file:
+        while block := sys.stdin.buffer.read(1 << 20):
+            digest.update(block)
+            file.write(block)
+    path = folder / digest.hexdigest()  # no suffix: pairs or text, as the model wants it
     partial.replace(path)
     return str(path)

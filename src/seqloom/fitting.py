@@ -24,11 +24,11 @@ def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False
     began = time.monotonic()
     with RunLog(run.folder, quiet=quiet) as log:
         unit = "texts" if config.data.is_text else "pairs"
-        log.say(f"{config.model.name}: {len(prepared.train):,} {unit}")
+        log.say(f"{config.model.name}: {len(prepared.store):,} {unit}")
         figures = model.fit(
             Lesson(
                 tokenizers=prepared.tokenizers,
-                train=prepared.train,
+                train=prepared.store,
                 valid=prepared.valid,
                 valid_examples=prepared.valid_examples,
                 seed=config.train.seed,
@@ -38,8 +38,8 @@ def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False
         )
         seconds = time.monotonic() - began
         state = TrainState(step=_STEP, seconds=seconds, best_step=_STEP, finished="counted")
-        checkpoints.folder.mkdir(exist_ok=True)
-        checkpoints.save({name: t.contiguous() for name, t in model.state().items()}, {}, state)
         log.record("valid", _STEP, {**figures, "seconds": seconds, "best": True})
+        checkpoints.folder.mkdir(exist_ok=True)
+        checkpoints.save(model.state(), {}, state)
         log.say(f"done after {duration(seconds)}")
     return state

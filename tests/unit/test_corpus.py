@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from seqloom.corpus import Corpus, Prepared, keep_standard_input
+from seqloom.data.batching import collate
 from seqloom.data.config import DataConfig
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
@@ -168,6 +169,39 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         prepare(train=str(tmp_path / "nowhere.tsv"))
 
 
+def test_a_stream_holds_out_what_a_store_does_and_keeps_only_its_beginning(table: Path) -> None:
+    stored, streamed = (prepare(train=str(table), valid_share=0.2, stream=stream) for stream in (False, True))
+    assert texts(stored, stored.valid) == texts(streamed, streamed.valid)
+    batches = streamed.batches(batch_tokens=50, seed=1, say=print)
+    seen: list[str] = []
+    for position, batch in batches.collated(0, 0, lambda tokens, indices, place: collate(tokens, indices)):
+        if position.epoch:
+            break
+        rows = zip(batch.source.tolist(), batch.source_lengths.tolist(), strict=True)
+        seen += [streamed.tokenizers.source.decode(row[: length - 1]) for row, length in rows]
+    assert set(seen) == texts(stored, stored.train) and len(seen) == len(stored.store)
+    assert (len(streamed.train), batches.per_epoch) == (200, 200)
+
+
+def test_a_stream_with_nothing_held_out_is_validated_on_its_beginning(table: Path) -> None:
+    said: list[str] = []
+    prepared = prepare(said, train=str(table), valid_share=0, valid_max=7, stream=True)
+    assert [example.source for example in prepared.valid_examples()][:2] == ["s0 0", "s1 1"]
+    assert len(prepared.valid) == 7
+    assert "validation measures the training pairs" in said[-1]
+    assert said[-2].endswith("200 of 200 lines kept; what the stream drops is told after each epoch")
+
+
+def test_another_mixture_needs_no_other_store(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = (str(table), str(table.with_name("more.tsv")))
+    table.with_name("more.tsv").write_text("x\ty\n" * 10)
+    first = prepare(train=files)
+    monkeypatch.setattr(TokenStore, "write", None)  # calling it would fail
+    mixed = prepare(train=files, weights=(1, 3), shuffle_buffer=9)
+    assert mixed.store.folder == first.store.folder
+    assert mixed.mixture is not None and mixed.mixture.sizes == list(mixed.store.files.values())
+
+
 def test_standard_input_is_kept_under_its_checksum(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = "ä\tb\n".encode()
     for _ in range(2):
@@ -187,6 +221,7 @@ def test_text_with_gaps_has_a_symbol_for_them(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match=r"does not know the symbol \[MASK\]"):
         plain.tokenizers.source.symbol("[MASK]")
     mask = gaps.tokenizers.source.symbol("[MASK]")
+    gaps.tokenizers.source.gaps = True  # otherwise it is text as any other
     assert gaps.tokenizers.source.encode("w1 [MASK] w2")[1] == mask
     assert gaps.train.source(0).tolist() == [] and len(gaps.train.target(0)) == 3
 

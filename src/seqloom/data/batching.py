@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, count, islice
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from itertools import accumulate, chain, count, islice
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from seqloom.data.store import TokenStore
+from seqloom.data.mixture import ORDER, Mixture, passes
+from seqloom.data.store import Tokens, TokenStore
 from seqloom.errors import SeqloomError
 from seqloom.types import BOS, EOS, PAD, Batch
 
@@ -25,20 +26,44 @@ _BAND = 3  # batches in a band of like target lengths, see _by_length
 
 
 class Position(NamedTuple):
-    """A place in the stream: so many batches of that epoch are done."""
+    """A place in the data: so many batches of that epoch are done; in a stream, so many pairs."""
 
     epoch: int
     batch: int
 
 
+Collate: TypeAlias = Callable[[Tokens, Indices, Position], Batch]
+
+
+class Batches(Protocol):
+    """What training is fed with."""
+
+    @property
+    def per_epoch(self) -> int:
+        """The place of an epoch's end."""
+        ...
+
+    def collated(self, epoch: int, skip: int, collate: Collate) -> Iterator[tuple[Position, Batch]]:
+        """Endless batches from a place on, each with the place after it."""
+        ...
+
+
 class BatchStream:
     """Index arrays of batches; rows x the longest side (with its EOS) never exceeds `batch_tokens`.
 
-    Memory holds the lengths of one pool, whatever the size of the corpus.
+    Memory holds the lengths of one pool, whatever the size of the corpus. With a mixture, whose corpora stand
+    one behind the other in the store, its windows are the pools.
     """
 
     def __init__(
-        self, store: TokenStore, *, batch_tokens: int, seed: int, pool: int = 65_536, shuffle: bool = True
+        self,
+        store: TokenStore,
+        *,
+        batch_tokens: int,
+        seed: int,
+        pool: int = 65_536,
+        shuffle: bool = True,
+        mixture: Mixture | None = None,
     ) -> None:
         if len(store) == 0:
             raise SeqloomError(
@@ -49,16 +74,20 @@ class BatchStream:
         self._seed = seed
         self._pool = pool
         self._shuffle = shuffle
+        self._mixture = mixture
+
+    @property
+    def per_epoch(self) -> int:
+        """How many batches the first epoch has; the others about as many."""
+        return sum(1 for _ in self.epoch(0))
 
     def epoch(self, epoch: int) -> Iterator[Indices]:
-        """All batches of an epoch: every example once."""
+        """All batches of an epoch: every example once, or as the mixture says."""
         random = np.random.default_rng([self._seed, epoch])
-        starts = np.arange(0, len(self._store), _BLOCK)
-        if self._shuffle:
-            random.shuffle(starts)
-        blocks = max(1, self._pool // _BLOCK)
-        for first in range(0, len(starts), blocks):
-            yield from self._batches(starts[first : first + blocks], random)
+        pools = self._mixed(self._mixture, epoch) if self._mixture else self._pools(random)
+        for pool in pools:
+            yield from batches_of(self._store, pool, self._batch_tokens, random if self._shuffle else None)
+            self._store.forget()
 
     def from_position(self, epoch: int, skip: int) -> Iterator[tuple[Position, Indices]]:
         """Endless batches after the first `skip` of that epoch, each with the position after it."""
@@ -67,23 +96,67 @@ class BatchStream:
                 yield Position(current, done), batch
             skip = 0
 
-    def _batches(self, starts: Indices, random: np.random.Generator) -> list[Indices]:
-        """The batches of one pool of blocks."""
-        stops = np.minimum(starts + _BLOCK, len(self._store))
-        index = np.concatenate([np.arange(*block) for block in zip(starts, stops, strict=True)])
-        lengths = [self._store.lengths(*block) for block in zip(starts, stops, strict=True)]
-        source, target = (np.concatenate(side) + 1 for side in zip(*lengths, strict=True))  # with EOS
-        if self._store.features:
-            source -= 1
+    def collated(self, epoch: int, skip: int, collate: Collate) -> Iterator[tuple[Position, Batch]]:
+        """The same with their ids."""
+        for position, indices in self.from_position(epoch, skip):
+            yield position, collate(self._store, indices, position)
+
+    def _pools(self, random: np.random.Generator) -> Iterator[list[range]]:
+        """Blocks of the whole store, some at a time."""
+        starts = np.arange(0, len(self._store), _BLOCK)
         if self._shuffle:
-            order = random.permutation(len(index))
-            index, source, target = index[order], source[order], target[order]
-        order = _by_length(source, target, self._batch_tokens)
-        cuts = _cut(np.maximum(source, target)[order], self._batch_tokens)
-        batches = np.split(index[order], cuts)
-        if self._shuffle:
-            random.shuffle(batches)
-        return batches
+            random.shuffle(starts)
+        blocks = max(1, self._pool // _BLOCK)
+        for first in range(0, len(starts), blocks):
+            yield [
+                range(start, min(start + _BLOCK, len(self._store)))
+                for start in starts[first : first + blocks].tolist()
+            ]
+
+    def _mixed(self, mixture: Mixture, epoch: int) -> Iterator[list[range]]:
+        """The blocks of every window of a mixture."""
+        behind = list(accumulate(mixture.sizes, initial=0))  # where each corpus begins in the store
+        for number in range(mixture.windows):
+            yield [
+                range(behind[corpus] + block.start, behind[corpus] + block.stop)
+                for corpus, places in enumerate(mixture.window(epoch, number))
+                for turn, part in passes(places, mixture.sizes[corpus])
+                for block in self._blocks(mixture.sizes[corpus], part, [self._seed, corpus, turn])
+            ]
+
+    def _blocks(self, size: int, part: range, seed: Sequence[int]) -> Iterator[range]:
+        """What a part of one pass over a corpus is made of; the pass has its blocks in an order of its own."""
+        starts = np.arange(0, size, _BLOCK)
+        np.random.default_rng([*seed, ORDER]).shuffle(starts)
+        done = 0
+        for start in starts.tolist():
+            length = min(_BLOCK, size - start)
+            first, last = max(part.start - done, 0), min(part.stop - done, length)
+            if first < last:
+                yield range(start + first, start + last)
+            done += length
+
+
+def batches_of(
+    tokens: Tokens, blocks: Sequence[range], batch_tokens: int, random: np.random.Generator | None
+) -> list[Indices]:
+    """The batches of these pairs in random order; without a generator in the order of their lengths."""
+    if not any(map(len, blocks)):
+        return []
+    index = np.concatenate([np.arange(block.start, block.stop) for block in blocks])
+    lengths = [tokens.lengths(block.start, block.stop) for block in blocks]
+    source, target = (np.concatenate(side) + 1 for side in zip(*lengths, strict=True))  # with EOS
+    if tokens.features:
+        source -= 1
+    if random:
+        order = random.permutation(len(index))
+        index, source, target = index[order], source[order], target[order]
+    order = _by_length(source, target, batch_tokens)
+    cuts = _cut(np.maximum(source, target)[order], batch_tokens)
+    batches = np.split(index[order], cuts)
+    if random:
+        random.shuffle(batches)
+    return batches
 
 
 def _by_length(source: Indices, target: Indices, batch_tokens: int) -> Indices:
@@ -114,10 +187,10 @@ def _cut(widths: Indices, batch_tokens: int) -> list[int]:
     return cuts
 
 
-def collate(store: TokenStore, indices: Indices) -> Batch:
+def collate(tokens: Tokens, indices: Indices) -> Batch:
     """The batch of these pairs."""
-    heads = gather(store, "heads", indices) if "heads" in store.ids else None
-    return batch_of(gather(store, "source", indices), gather(store, "target", indices), indices, heads)
+    heads = gather(tokens, "heads", indices) if "heads" in tokens.ids else None
+    return batch_of(gather(tokens, "source", indices), gather(tokens, "target", indices), indices, heads)
 
 
 def collate_ids(
@@ -141,14 +214,14 @@ class Rows(NamedTuple):
     lengths: Indices
 
 
-def gather(store: TokenStore, side: str, indices: Indices) -> Rows:
+def gather(tokens: Tokens, side: str, indices: Indices) -> Rows:
     """One side of these pairs."""
-    offsets = store.offsets[side]
+    offsets = tokens.offsets[side]
     starts = offsets[indices]
     lengths = offsets[indices + 1] - starts
     before = np.cumsum(lengths) - lengths  # where each row begins among the gathered ids
     places = np.repeat(starts - before, lengths) + np.arange(lengths.sum())
-    return Rows(store.ids[side][places], lengths)
+    return Rows(tokens.ids[side][places], lengths)
 
 
 def _flatten(rows: Sequence[Row]) -> Rows:

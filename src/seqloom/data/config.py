@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 
 from seqloom.settings import Settings
 
@@ -49,12 +49,21 @@ class NoiseConfig(Settings):
 class DataConfig(Settings):
     """Where the data comes from: tables of pairs (`train`), two aligned files (`source`, `target`), or text.
 
-    Plain text has no target: `train` with format text, or a table whose target column is none.
+    Plain text has no target: `train` with format text, or a table whose target column is none. In place of a
+    file there may be a folder or a pattern, such as web/*.parquet: all its files are one corpus.
     """
 
     train: Files = Field(
-        (), description="tables of pairs: TSV, CSV, JSONL, Parquet, also .gz; - = standard input"
+        (), description="tables: TSV, CSV, JSONL, Parquet, also .gz; folders and patterns; - = standard input"
     )
+    weights: tuple[PositiveFloat, ...] = Field(
+        (), description="one for each of `train`: how much of an epoch it makes up; none: every pair once"
+    )
+    temperature: float | None = Field(
+        None, gt=0, description="weights by size, n^(1/T): 1 = as they are, larger = small corpora more often"
+    )
+    stream: bool = Field(False, description="tokenise while training, write no token store")
+    shuffle_buffer: int = Field(65_536, ge=1, description="pairs that are shuffled and batched together")
     source: str | None = Field(None, description="a text file with one source per line")
     target: str | None = Field(None, description="a text file with the target of each line of `source`")
     valid: Files = Field((), description="tables of pairs for validation")
@@ -92,6 +101,22 @@ class DataConfig(Settings):
             if tables and source is not None:
                 raise ValueError(f"give {names[0]} or {names[1]} and {names[2]}, not all of them")
         return self
+
+    @model_validator(mode="after")
+    def _weights_fit(self) -> DataConfig:
+        if self.weights and self.temperature is not None:
+            raise ValueError("data.weights and data.temperature both say how corpora are mixed: give one")
+        if self.weights and len(self.weights) != len(self.train):
+            raise ValueError(
+                f"data.weights has {len(self.weights)} numbers, data.train {len(self.train)} names: "
+                "give one for each"
+            )
+        return self
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether corpora are drawn from by weight, not each pair once."""
+        return bool(self.weights) or self.temperature is not None
 
     @property
     def is_text(self) -> bool:

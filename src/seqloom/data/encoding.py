@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from seqloom.data.report import DataReport
 from seqloom.data.syntax import cut_heads, token_heads
@@ -17,6 +21,50 @@ from seqloom.types import Example
 Long = Literal["drop", "truncate", "error"]
 Row: TypeAlias = list[int] | Frames
 Ids = tuple[Row, ...]  # of the source, of the target, and perhaps the heads of the source's tokens
+
+_CHUNK = 20_000  # examples that are tokenised at a time
+_CHUNK_OF_FRAMES = 200  # the same of files of features, which are larger
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """What makes rows of ids of examples; a source of frames may have `max_frames`, all else `max_length`."""
+
+    tokenizers: TokenizerPair
+    max_length: int
+    long: Long
+    max_frames: int = 2**62
+    trees: bool = False
+    threads: int = 1
+
+    @property
+    def features(self) -> int:
+        """The numbers in a frame of the source; 0 if it is ids."""
+        return self.tokenizers.reader.size if self.tokenizers.frames else 0
+
+    @property
+    def dtypes(self) -> dict[str, np.dtype[Any]]:
+        """What the numbers of each side are stored as."""
+        both = {"source": _dtype(self.tokenizers.reader), "target": _dtype(self.tokenizers.target)}
+        return {**both, "heads": np.dtype("<i4")} if self.trees else both
+
+    def chunks(
+        self, examples: Iterable[Example], report: DataReport, on_progress: Callable[[int], None] | None = None
+    ) -> Iterator[list[Ids]]:
+        """The rows of all examples, some at a time; what is left out or cut goes to the report."""
+        iterator, frames = iter(examples), self.tokenizers.frames
+        limits = Limit(self.max_frames, "frames") if frames else Limit(self.max_length), Limit(self.max_length)
+        while chunk := list(islice(iterator, _CHUNK_OF_FRAMES if frames else _CHUNK)):
+            readable, rows = encode(chunk, self.tokenizers, self.threads, report, trees=self.trees)
+            yield fit(readable, rows, limits=limits, long=self.long, report=report)
+            if on_progress:
+                on_progress(len(chunk))
+
+
+def _dtype(tokenizer: Tokenizer | FrameReader) -> np.dtype[Any]:
+    if isinstance(tokenizer, FrameReader):
+        return np.dtype("<f4")
+    return np.dtype("<u2" if tokenizer.size <= 2**16 else "<u4")
 
 
 def encode(

@@ -8,10 +8,13 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 from seqloom.errors import SeqloomError
+
+_LONGEST = 1 << 26  # bytes of a line: a small packed file can unpack to one that fills all memory
 
 
 def lines(path: str) -> Iterator[str]:
@@ -24,7 +27,11 @@ def raw_lines(path: str) -> Iterator[str]:
     number = 0
     try:
         with opened(path) as stream:
-            for number, raw in enumerate(stream, 1):
+            for number, raw in enumerate(iter(partial(stream.readline, _LONGEST + 1), b""), 1):
+                if len(raw) > _LONGEST:
+                    raise SeqloomError(
+                        f"{shown(path)}, line {number} has more than {_LONGEST:,} bytes.", "cut it into lines"
+                    )
                 text = raw.decode()
                 yield text.removeprefix("\ufeff") if number == 1 else text  # a byte order mark is no text
     except UnicodeDecodeError as error:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from seqloom.data.batching import Indices, Position, Rows, batch_of, gather, with_eos
 from seqloom.data.config import NoiseConfig
-from seqloom.data.store import TokenStore
+from seqloom.data.store import Tokens
 from seqloom.types import PAD, UNK, Batch
 
 Flags = NDArray[np.bool_]
@@ -30,10 +30,10 @@ class Noise:
             in_place  # True: a target token for every hidden one; False: the target is all the text
         )
 
-    def collate(self, store: TokenStore, indices: Indices, place: Position) -> Batch:
+    def collate(self, tokens: Tokens, indices: Indices, place: Position) -> Batch:
         """The batch of these texts as they are hidden at this place in the stream."""
         random = np.random.default_rng([self._seed, *place])
-        text = gather(store, "target", indices)
+        text = gather(tokens, "target", indices)
         if self._config.kind == "infill":
             return batch_of(self._infilled(text, random), text, indices)
         hidden = choose(text.lengths, self._config.share, random)

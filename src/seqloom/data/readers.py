@@ -12,6 +12,7 @@ from itertools import chain, islice, zip_longest
 from seqloom.data.config import DataConfig, Format, Part
 from seqloom.data.lines import lines
 from seqloom.data.report import DataReport
+from seqloom.data.shards import Shard, corpora
 from seqloom.data.syntax import Sentence, parse_heads, read_conllu
 from seqloom.data.tables import SUFFIXES, Malformed, Picked, rows, suffix, table_format
 from seqloom.errors import SeqloomError
@@ -23,26 +24,33 @@ _LOOKED_AT = 10  # sources that tell whether a corpus is text
 
 def read_corpus(config: DataConfig, part: Part, report: DataReport) -> Iterator[Example]:
     """The examples of one part of the corpus: of tables, of two line-aligned files, or lines of text."""
-    train = part == "train"
-    source, target = (config.source, config.target) if train else (config.valid_source, config.valid_target)
+    check_given(config, part)
+    for shard in chain.from_iterable(corpora(config, part)):
+        yield from read_shard(config, shard, report)
+
+
+def check_given(config: DataConfig, part: Part) -> None:
+    """Raises if no file is named for a part."""
     if not config.has(part):
         raise SeqloomError(
             f"No {part} data is given.", f"name tables of pairs (data.{part}) or two aligned files"
         )
-    if source is not None and target is not None:
-        yield from read_parallel(source, target, report)
-    for path in config.train if train else config.valid:
-        if config.format == "text":
-            yield from read_source(path, format="text", source_column="1", report=report)
-        else:
-            yield from read(
-                path,
-                format=config.format,
-                source_column=config.source_column,
-                target_column=config.target_column,
-                heads_column=config.heads_column,
-                report=report,
-            )
+
+
+def read_shard(config: DataConfig, shard: Shard, report: DataReport) -> Iterator[Example]:
+    """The examples of one file, or of two that are aligned."""
+    if shard.target is not None:
+        return read_parallel(shard.file, shard.target, report)
+    if config.format == "text":
+        return read_source(shard.file, format="text", source_column="1", report=report)
+    return read(
+        shard.file,
+        format=config.format,
+        source_column=config.source_column,
+        target_column=config.target_column,
+        heads_column=config.heads_column,
+        report=report,
+    )
 
 
 def has_trees(config: DataConfig, part: Part) -> bool:

@@ -1,4 +1,4 @@
-"""Every dropped or changed line with its reason: nothing leaves a corpus silently."""
+"""Dropped and changed lines with their reasons: nothing leaves a corpus silently."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from seqloom.files import write_json
 from seqloom.types import Example
 
 LONGEST_TEXT = 1000  # characters of a line that the report repeats; a longer one ends in an ellipsis
+LISTED = 10_000  # lines that are listed of each reason; more are only counted, so that memory has a bound
 SHOWN_REASONS = 4  # on the screen; the file has all
 
 
@@ -30,28 +31,34 @@ class ReportedLine:
 
 @dataclass
 class DataReport:
-    """What happened to the lines of a corpus. Readers count every record in `total`, later steps drop."""
+    """What happened to the lines of a corpus. Readers count every record in `total`, later steps drop.
+
+    A reason stands for one thing: its lines are all dropped, or all changed.
+    """
 
     total: int = 0
-    lines: list[ReportedLine] = field(default_factory=list)
+    lines: list[ReportedLine] = field(default_factory=list)  # the first of each reason
+    counts: Counter[str] = field(default_factory=Counter)  # dropped and changed lines by reason
 
     @property
     def drops(self) -> Counter[str]:
         """Dropped lines by reason."""
-        return Counter(line.reason for line in self.lines if line.dropped)
+        reasons = {line.reason for line in self.lines if line.dropped}
+        return Counter({reason: count for reason, count in self.counts.items() if reason in reasons})
 
     @property
     def dropped(self) -> int:
-        return sum(line.dropped for line in self.lines)
+        return self.drops.total()
 
     @property
     def kept(self) -> int:
         return self.total - self.dropped
 
-    @property
-    def counts(self) -> Counter[str]:
-        """Dropped and changed lines by reason."""
-        return Counter(line.reason for line in self.lines)
+    def add(self, other: DataReport) -> None:
+        """Takes over what another report has counted and listed."""
+        self.total += other.total
+        self.lines += other.lines
+        self.counts += other.counts
 
     def drop(self, example: Example, reason: str) -> None:
         """Lists a line that does not go on."""
@@ -62,6 +69,9 @@ class DataReport:
         self._list(example, reason, dropped=False)
 
     def _list(self, example: Example, reason: str, *, dropped: bool) -> None:
+        self.counts[reason] += 1
+        if self.counts[reason] > LISTED:
+            return
         text = example.source if example.target is None else f"{example.source}\t{example.target}"
         if len(text) > LONGEST_TEXT:
             text = text[: LONGEST_TEXT - 1] + "…"
@@ -108,7 +118,8 @@ class DataReport:
     def load(cls, path: str | Path) -> DataReport:
         """The report that `save` wrote."""
         values = json.loads(Path(path).read_text(encoding="utf-8"))
-        return cls(values["total"], [ReportedLine(**line) for line in values["lines"]])
+        lines = [ReportedLine(**line) for line in values["lines"]]
+        return cls(values["total"], lines, Counter(values["counts"]))
 
 
 def clean(examples: Iterable[Example], report: DataReport) -> Iterator[Example]:

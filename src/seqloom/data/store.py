@@ -4,56 +4,62 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, groupby
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.data.encoding import Ids, Limit, Long, Row, encode, fit
+from seqloom.data.encoding import Encoder, Ids, Row
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
-from seqloom.text.frames import FrameReader
-from seqloom.text.pair import TokenizerPair
-from seqloom.text.tokenizer import Tokenizer
+from seqloom.files import sealed, sha256, unsealed, write_atomically
 from seqloom.types import Example
 
-_CHUNK = 20_000  # examples that are tokenised at a time
-_CHUNK_OF_FRAMES = 200  # the same of files of features, which are larger
-_NO_LIMIT = 2**62
 _OFFSET = np.dtype("<i8")
 _SIDES = ("source", "target")
 _REPORT = "data-report.json"
 
 
-class TokenStore:
+class Tokens:
     """The ids of every pair, without BOS and EOS, and perhaps heads: the tree of each source.
 
-    A source may be frames, (S, F) float32, instead. Nothing is in memory but what is asked for.
+    A source may be frames, (S, F) float32, instead.
     """
 
-    def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
-        self.folder = folder
-        self.token_counts: dict[str, int] = meta["tokens"]
-        self.features: int = meta.get("features", 0)  # F of a source of frames; 0 or none: they are ids
-        self._count: int = meta["count"]
-        dtypes: dict[str, str] = meta["dtypes"]
-        self.ids = {side: _map(folder / f"{side}.bin", np.dtype(dtype)) for side, dtype in dtypes.items()}
-        self.offsets = {side: _map(folder / f"{side}.idx", _OFFSET) for side in dtypes}
-        if self.features:
-            self.ids["source"] = self.ids["source"].reshape(-1, self.features)
+    def __init__(
+        self, ids: dict[str, NDArray[Any]], offsets: dict[str, NDArray[np.int64]], features: int
+    ) -> None:
+        self.features = features  # F of a source of frames; 0: they are ids
+        self.ids, self.offsets = ids, offsets  # by side; those of pair i are from offsets[i] to offsets[i + 1]
+        self._count = len(offsets["source"]) - 1
+        if features:
+            self.ids["source"] = ids["source"].reshape(-1, features)
+
+    @classmethod
+    def of(cls, examples: Iterable[Example], encoder: Encoder, report: DataReport) -> Tokens:
+        """These examples, in memory; what is left out or cut goes to the report."""
+        dtypes = encoder.dtypes
+        ids = {side: [np.empty(0, dtype)] for side, dtype in dtypes.items()}
+        lengths = {side: [0] for side in dtypes}
+        for rows in encoder.chunks(examples, report):
+            for place, (side, dtype) in enumerate(dtypes.items()):
+                ids[side].append(np.frombuffer(_bytes([row[place] for row in rows], dtype), dtype))
+                lengths[side] += [len(row[place]) for row in rows]
+        return cls(
+            {side: np.concatenate(parts) for side, parts in ids.items()},
+            {side: np.cumsum(numbers, dtype=_OFFSET) for side, numbers in lengths.items()},
+            encoder.features,
+        )
 
     def __len__(self) -> int:
         return self._count
-
-    @property
-    def report(self) -> DataReport:
-        """What was left out or cut when the store was written."""
-        return DataReport.load(self.folder / _REPORT)
 
     def source(self, i: int) -> NDArray[Any]:
         """The source ids of pair i, (S,), or its frames, (S, F)."""
@@ -72,47 +78,79 @@ class TokenStore:
         start, stop = self.offsets[side][i : i + 2]
         return self.ids[side][start:stop]
 
+
+class TokenStore(Tokens):
+    """Tokens in files. Nothing is in memory but what is asked for."""
+
+    def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
+        self.folder = folder
+        self.token_counts: dict[str, int] = meta["tokens"]
+        self.files: dict[str, int] = meta["files"]  # how many pairs are of each data file, in their order
+        self._maps: list[mmap.mmap] = []
+        super().__init__(
+            {side: self._map(f"{side}.bin", np.dtype(dtype)) for side, dtype in meta["dtypes"].items()},
+            {side: self._map(f"{side}.idx", _OFFSET) for side in meta["dtypes"]},
+            meta["features"],
+        )
+
+    def _map(self, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+        with open(self.folder / name, "rb") as file:
+            if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
+                return np.empty(0, dtype)
+            self._maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return np.frombuffer(self._maps[-1], dtype)
+
+    def forget(self) -> None:
+        """Gives the pages that were read back to the system, which still has them if it has room.
+
+        Otherwise a process that reads a whole store would seem to need all its size.
+        """
+        for one in self._maps if hasattr(mmap, "MADV_DONTNEED") else ():
+            one.madvise(mmap.MADV_DONTNEED)
+
+    @property
+    def report(self) -> DataReport:
+        """What was left out or cut when the store was written."""
+        return DataReport.load(self.folder / _REPORT)
+
     @classmethod
     def write(
         cls,
         folder: Path,
         examples: Iterable[Example],
-        tokenizers: TokenizerPair,
+        encoder: Encoder,
         *,
-        max_length: int,
-        max_frames: int = _NO_LIMIT,
-        long: Long,
-        trees: bool = False,
         on_progress: Callable[[int], None] | None = None,
-        threads: int,
     ) -> TokenStore:
         """The store of these examples, which appears in `folder` complete or not at all.
 
         Whatever is left out or cut is in the store's own `report`; `on_progress` hears how many more examples
-        have been read. `max_frames` is the longest source of frames, as `max_length` is of tokens.
+        have been read.
         """
         partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         report = DataReport()
-        limits = Limit(max_frames, "frames") if tokenizers.frames else Limit(max_length), Limit(max_length)
         try:
-            with _Writer(partial, tokenizers, trees=trees) as writer:
-                for chunk in _chunks(examples, _CHUNK_OF_FRAMES if tokenizers.frames else _CHUNK):
-                    readable, rows = encode(chunk, tokenizers, threads, report, trees=trees)
-                    writer.append(fit(readable, rows, limits=limits, long=long, report=report))
-                    if on_progress:
-                        on_progress(len(chunk))
-            report.save(partial / _REPORT)
+            with _Writer(partial, encoder) as writer:
+                for file, part in groupby(examples, lambda example: example.file):
+                    for rows in encoder.chunks(part, report, on_progress):
+                        writer.append(rows, file)
+                report.save(partial / _REPORT)
             shutil.rmtree(folder, ignore_errors=True)
             partial.rename(folder)
+        except OSError as error:
+            raise SeqloomError(
+                f"The token store {folder} cannot be written: {error.strerror or error}.",
+                "make room for it, or set SEQLOOM_CACHE to another folder",
+            ) from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         return cls.open(folder)
 
     @classmethod
     def open(cls, folder: Path) -> TokenStore:
-        """The store in that folder."""
+        """The store in that folder; `is_sound` reads it through to see that no bit of it has changed."""
         meta = _complete_meta(folder)
         if meta is None:
             raise SeqloomError(
@@ -126,6 +164,12 @@ class TokenStore:
         """Whether a store was written there and all its files have their full size."""
         return _complete_meta(folder) is not None
 
+    @staticmethod
+    def is_sound(folder: Path) -> bool:
+        """Whether a store was written there and all its files have their checksums: reads every byte once."""
+        meta = _complete_meta(folder)
+        return meta is not None and all(sha256(folder / name) == sum for name, sum in meta["sha256"].items())
+
 
 def cache_key(*parts: str) -> str:
     """A hash of all that a store depends on."""
@@ -138,32 +182,35 @@ def cache_key(*parts: str) -> str:
 class _Writer:
     """Appends to the files of both sides and of the trees; describes them in meta.json when all went well."""
 
-    def __init__(self, folder: Path, tokenizers: TokenizerPair, *, trees: bool) -> None:
+    def __init__(self, folder: Path, encoder: Encoder) -> None:
         self._folder = folder
-        self._fingerprint = tokenizers.fingerprint
-        self._features = tokenizers.reader.size if tokenizers.frames else 0
-        self._dtypes = {"source": _dtype(tokenizers.reader), "target": _dtype(tokenizers.target)}
-        if trees:
-            self._dtypes["heads"] = np.dtype("<i4")
+        self._fingerprint = encoder.tokenizers.fingerprint
+        self._features, self._dtypes = encoder.features, encoder.dtypes
         self._ends = dict.fromkeys(self._dtypes, 0)
-        self._count = 0
+        self._pairs = Counter[str]()  # by data file
         self._files: dict[str, IO[bytes]] = {}
+        self._sums: dict[str, Any] = {}
 
     def __enter__(self) -> _Writer:
         for name in (f"{side}.{kind}" for side in self._ends for kind in ("bin", "idx")):
             self._files[name] = open(self._folder / name, "wb")
+            self._sums[name] = hashlib.sha256()
         for side in self._ends:
-            self._files[f"{side}.idx"].write(np.zeros(1, _OFFSET).tobytes())
+            self._write(f"{side}.idx", np.zeros(1, _OFFSET).tobytes())
         return self
 
-    def append(self, pairs: Sequence[Ids]) -> None:
+    def _write(self, name: str, content: bytes) -> None:
+        self._files[name].write(content)
+        self._sums[name].update(content)
+
+    def append(self, pairs: Sequence[Ids], file: str) -> None:
         for place, side in enumerate(self._ends):
             rows = [pair[place] for pair in pairs]
             ends = self._ends[side] + np.cumsum([len(row) for row in rows], dtype=_OFFSET)
-            self._files[f"{side}.bin"].write(_bytes(rows, self._dtypes[side]))
-            self._files[f"{side}.idx"].write(ends.tobytes())
+            self._write(f"{side}.bin", _bytes(rows, self._dtypes[side]))
+            self._write(f"{side}.idx", ends.tobytes())
             self._ends[side] += sum(map(len, rows))
-        self._count += len(pairs)
+        self._pairs[file] += len(pairs)
 
     def __exit__(self, kind: object, *_: object) -> None:
         for file in self._files.values():
@@ -175,17 +222,17 @@ class _Writer:
 
     def _describe(self) -> None:
         meta = {
-            "count": self._count,
+            "count": self._pairs.total(),
+            "files": self._pairs,
             "features": self._features,
             "tokens": self._ends,
             "dtypes": {side: dtype.str for side, dtype in self._dtypes.items()},
             "tokenizers": self._fingerprint,
             "bytes": {name: (self._folder / name).stat().st_size for name in self._files},
+            "sha256": {name: digest.hexdigest() for name, digest in self._sums.items()}
+            | {_REPORT: sha256(self._folder / _REPORT)},
         }
-        with open(self._folder / "meta.json", "w", encoding="utf-8") as file:
-            json.dump(meta, file, indent=2)
-            file.flush()
-            os.fsync(file.fileno())
+        write_atomically(self._folder / "meta.json", json.dumps(sealed(meta), indent=2))
 
 
 def _bytes(rows: Sequence[Row], dtype: np.dtype[Any]) -> bytes:
@@ -194,29 +241,11 @@ def _bytes(rows: Sequence[Row], dtype: np.dtype[Any]) -> bytes:
     return np.fromiter(chain.from_iterable(rows), dtype).tobytes()
 
 
-def _chunks(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
-    iterator = iter(examples)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
-
-
-def _dtype(tokenizer: Tokenizer | FrameReader) -> np.dtype[Any]:
-    if isinstance(tokenizer, FrameReader):
-        return np.dtype("<f4")
-    return np.dtype("<u2" if tokenizer.size <= 2**16 else "<u4")
-
-
-def _map(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    if path.stat().st_size == 0:  # an empty file cannot be mapped
-        return np.empty(0, dtype)
-    return np.memmap(path, dtype, mode="r")
-
-
 def _complete_meta(folder: Path) -> dict[str, Any] | None:
     try:
-        meta: dict[str, Any] = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        meta = unsealed(json.loads((folder / "meta.json").read_text(encoding="utf-8")))
         complete = all((folder / name).stat().st_size == size for name, size in meta["bytes"].items())
-        complete = complete and (folder / _REPORT).is_file()
-    except (OSError, ValueError, KeyError):
+        complete = complete and (folder / _REPORT).is_file() and meta.keys() >= {"files", "sha256"}
+    except (OSError, ValueError, KeyError, AttributeError):
         return None
     return meta if complete else None

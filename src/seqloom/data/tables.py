@@ -168,7 +168,7 @@ def _parquet_key(path: str, column: str, names: list[str]) -> str:
     for key in (column, FALLBACK_KEYS.get(column, column)):
         if key in names or key.split(".")[0] in names:
             return key
-    if column.isdecimal() and 1 <= int(column) <= len(names):
+    if _is_number(column) and 1 <= int(column) <= len(names):
         return names[int(column) - 1]
     raise _no_column(path, column, names)
 
@@ -182,7 +182,7 @@ def _by_key(source: str, targets: list[str]) -> Pick:
     def pick(cells: Mapping[str, Any]) -> Picked:
         chosen = [_text_at(cells, key) for key in (source, *targets)]
         used = {FALLBACK_KEYS.get(k, k) if k not in cells else k for k in (source, *targets[:1])}
-        others = {k: _as_text(v) for k, v in cells.items() if k not in used and v is not None}
+        others = {_as_text(k): _as_text(v) for k, v in cells.items() if k not in used and v is not None}
         others.update(zip(targets[1:], chosen[2:], strict=True))
         return Picked(chosen[0], chosen[1] if targets else None, others)
 
@@ -190,7 +190,12 @@ def _by_key(source: str, targets: list[str]) -> Pick:
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    """What a cell says; half a surrogate pair, which UTF-8 cannot spell, as JSON spells it."""
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    except RecursionError:
+        raise Malformed("a cell is nested too deeply") from None
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _text_at(cells: Mapping[str, Any], key: str) -> str:
@@ -216,7 +221,7 @@ def _after_header(
     columns = [source, *targets]
     first = next(rows, None)
     cells: list[str] = (first.cells or []) if first else []
-    if not all(column.isdecimal() for column in columns) or _is_header(cells, source):
+    if not all(map(_is_number, columns)) or _is_header(cells, source):
         return rows, _by_position(cells, [(column, _position(path, column, cells)) for column in columns])
     data = chain([first], rows) if first else rows
     return data, _by_position([], [(column, _position(path, column, [])) for column in columns])
@@ -227,8 +232,12 @@ def _is_header(cells: list[str], source: str) -> bool:
     return "target" in names and names[int(source) - 1 : int(source)] == ["source"]
 
 
+def _is_number(column: str) -> bool:
+    return column.isdecimal() and len(column) < 10
+
+
 def _position(path: str, column: str, header: list[str]) -> int:
-    if not column.isdecimal():
+    if not _is_number(column):
         if column not in header:
             raise _no_column(path, column, header)
         return header.index(column)

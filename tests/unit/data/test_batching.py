@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 from seqloom.data import batching
 from seqloom.data.batching import BatchStream, Position, collate, collate_ids, padding, prefetch
+from seqloom.data.encoding import Encoder
+from seqloom.data.mixture import Mixture
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
@@ -29,7 +31,7 @@ class Lengths(TokenStore):
     """A store that knows only lengths: choosing and skipping batches must not need more."""
 
     def __init__(self, source: list[int], target: list[int]) -> None:
-        self._count, self.features = len(source), 0
+        self._count, self.features, self._maps = len(source), 0, []
         self._both = np.array(source, np.int64), np.array(target, np.int64)
 
     def lengths(self, start: int, stop: int) -> Any:
@@ -118,6 +120,45 @@ def test_the_position_is_the_one_after_the_batch() -> None:
     assert positions == [(2, 2), (2, 3), (3, 1), (3, 2)]
 
 
+MIXED = st.lists(st.tuples(st.integers(1, 60), st.floats(0.1, 5)), min_size=1, max_size=3)
+
+
+def mixed(sizes: Sequence[int], weights: Sequence[float], window: int, seed: int = 0) -> BatchStream:
+    store = Lengths([1 + i % 9 for i in range(sum(sizes))], [1 + i % 7 for i in range(sum(sizes))])
+    return BatchStream(store, batch_tokens=40, seed=seed, mixture=Mixture(sizes, weights, window=window))
+
+
+@settings(max_examples=50, deadline=None)
+@given(parts=MIXED, window=st.integers(1, 50), stop=st.integers(0, 40), seed=st.integers(0, 3))
+def test_resuming_a_mixture_gives_the_tail_of_the_uninterrupted_one(
+    parts: list[tuple[int, float]], window: int, stop: int, seed: int
+) -> None:
+    sizes, weights = zip(*parts, strict=True)
+    whole = list(islice(mixed(sizes, weights, window, seed).from_position(0, 0), stop + 20))
+    position = whole[stop - 1][0] if stop else Position(0, 0)
+    tail = list(islice(mixed(sizes, weights, window, seed).from_position(*position), 20))
+    assert [(at, batch.tolist()) for at, batch in tail] == [(at, batch.tolist()) for at, batch in whole[stop:]]
+
+
+def test_a_mixture_has_its_proportions_repeats_what_is_small_and_goes_on_in_what_is_large() -> None:
+    stream = mixed([200, 20], [1, 3], window=44)
+    epochs = [np.concatenate(list(stream.epoch(number))) for number in range(4)]
+    assert [int((epoch < 200).sum()) for epoch in epochs] == [55] * 4
+    seen = np.bincount(np.concatenate(epochs), minlength=220)
+    assert seen[200:].tolist() == [33] * 20
+    assert set(seen[:200].tolist()) == {1, 2}
+
+
+@settings(max_examples=30, deadline=None)
+@given(parts=MIXED, window=st.integers(1, 50), epoch=st.integers(0, 3))
+def test_a_mixture_by_size_has_every_example_once(
+    parts: list[tuple[int, float]], window: int, epoch: int
+) -> None:
+    sizes = [size for size, _ in parts]
+    seen = sorted(np.concatenate(list(mixed(sizes, sizes, window).epoch(epoch))).tolist())
+    assert seen == list(range(sum(sizes)))
+
+
 def test_an_epoch_is_read_pool_by_pool() -> None:
     asked: list[int] = []
 
@@ -167,10 +208,7 @@ def test_nearly_all_is_real_on_multi30k(tmp_path: Path, monkeypatch: pytest.Monk
     store = TokenStore.write(
         tmp_path / "store",
         (Example(source, target) for source, target in zip(*lines, strict=True)),
-        tokenizers,
-        max_length=256,
-        long="error",
-        threads=2,
+        Encoder(tokenizers, max_length=256, long="error", threads=2),
     )
     batches = [collate(store, batch) for batch in BatchStream(store, batch_tokens=4096, seed=0).epoch(0)]
     real = [int(batch.source_lengths.sum()) + batch.target_tokens for batch in batches]
@@ -184,7 +222,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
     pair = TokenizerPair.train(config, lambda: [(" ".join(f"w{i}" for i in range(20)), "w0")])
     data = [Example("w1 " * (1 + i % 4), "w2 " * (1 + i % 3)) for i in range(30)]
     folder: Path = tmp_path_factory.mktemp("data") / "store"
-    return TokenStore.write(folder, data, pair, max_length=50, long="error", threads=1)
+    return TokenStore.write(folder, data, Encoder(pair, max_length=50, long="error"))
 
 
 def test_a_batch_of_lists() -> None:
@@ -285,7 +323,7 @@ def test_heads_come_from_the_store(tmp_path: Path) -> None:
     config = TextConfig(tokenizer="word", byte_fallback=False)
     pair = TokenizerPair.train(config, lambda: [("a b c", "a b c")] * 5)
     data = [Example("a b c", "a", heads=(2, 0, 2)), Example("a", "b c", heads=(0,))]
-    store = TokenStore.write(tmp_path / "store", data, pair, max_length=9, long="drop", trees=True, threads=1)
+    store = TokenStore.write(tmp_path / "store", data, Encoder(pair, max_length=9, long="drop", trees=True))
     batch = collate(store, np.array([1, 0]))
     assert batch.source_heads is not None
     assert batch.source_heads.tolist() == [[0, 0, 0, 0], [2, 0, 2, 0]]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.data import store as store_module
+from seqloom.data import encoding
 from seqloom.data.batching import BatchStream, collate, collate_ids, padding
+from seqloom.data.encoding import Encoder
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
@@ -40,12 +41,12 @@ def pair(examples: list[Example]) -> TokenizerPair:
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "_CHUNK_OF_FRAMES", 4)
+    monkeypatch.setattr(encoding, "_CHUNK_OF_FRAMES", 4)
 
 
 def write(folder: Path, data: Any, pair: TokenizerPair, **options: Any) -> TokenStore:
     plain: dict[str, Any] = {"max_length": 100, "max_frames": 100, "long": "drop", "threads": 1}
-    return TokenStore.write(folder, data, pair, **{**plain, **options})
+    return TokenStore.write(folder, data, Encoder(pair, **{**plain, **options}))
 
 
 def told(store: TokenStore) -> list[tuple[int, str, bool]]:

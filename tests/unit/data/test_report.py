@@ -45,6 +45,27 @@ def test_save_writes_every_line_with_its_reason(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["data-report.json"]
 
 
+def test_of_each_reason_the_first_lines_are_listed_and_all_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seqloom.data.report.LISTED", 2)
+    report = DataReport(total=20)
+    for line in range(5):
+        report.drop(Example("a", "b", line, "f"), "too long")
+        report.change(Example("a", "b", line, "f"), "cut")
+    assert [(row.reason, row.line) for row in report.lines] == [
+        ("too long", 0),
+        ("cut", 0),
+        ("too long", 1),
+        ("cut", 1),
+    ]
+    report.save(tmp_path / "report.json")
+    loaded = DataReport.load(tmp_path / "report.json")
+    assert loaded == report and (loaded.kept, loaded.drops) == (15, {"too long": 5})
+    report.add(loaded)
+    assert (report.total, report.dropped, report.counts) == (40, 10, {"too long": 10, "cut": 10})
+
+
 def test_a_very_long_text_ends_in_an_ellipsis() -> None:
     report = DataReport(total=1)
     report.drop(Example("x" * (LONGEST_TEXT + 1), line=1, file="f"), "too long")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
+import mmap
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqloom.data import store as store_module
-from seqloom.data.store import TokenStore, cache_key
+from seqloom.data import encoding
+from seqloom.data.encoding import Encoder
+from seqloom.data.report import DataReport
+from seqloom.data.store import Tokens, TokenStore, cache_key
 from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
@@ -37,8 +43,8 @@ def examples(count: int) -> list[Example]:
 
 def write(folder: Path, data: Any, **options: Any) -> TokenStore:
     plain: dict[str, Any] = {"max_length": 100, "long": "drop", "threads": 2}
-    pair = options.pop("tokenizers", tokenizers())
-    return TokenStore.write(folder, data, pair, **{**plain, **options})
+    pair, heard = options.pop("tokenizers", tokenizers()), options.pop("on_progress", None)
+    return TokenStore.write(folder, data, Encoder(pair, **{**plain, **options}), on_progress=heard)
 
 
 def told(store: TokenStore) -> list[tuple[int, str]]:
@@ -47,7 +53,7 @@ def told(store: TokenStore) -> list[tuple[int, str]]:
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "_CHUNK", 7)
+    monkeypatch.setattr(encoding, "_CHUNK", 7)
 
 
 def test_every_pair_comes_back(tmp_path: Path) -> None:
@@ -76,7 +82,7 @@ def test_the_store_does_not_depend_on_threads_or_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "a", examples(50), threads=1)
-    monkeypatch.setattr(store_module, "_CHUNK", 20_000)
+    monkeypatch.setattr(encoding, "_CHUNK", 20_000)
     write(tmp_path / "b", examples(50), threads=3)
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert names == ["data-report.json", "meta.json", "source.bin", "source.idx", "target.bin", "target.idx"]
@@ -183,15 +189,81 @@ def test_a_damaged_store_is_noticed(name: str, damage: str, tmp_path: Path) -> N
     assert "delete that folder" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    "name", ["source.bin", "target.bin", "source.idx", "target.idx", "meta.json", "data-report.json"]
+)
+def test_one_bit_of_a_store_is_noticed(name: str, tmp_path: Path) -> None:
+    write(tmp_path / "store", examples(20))
+    assert TokenStore.is_sound(tmp_path / "store")
+    content = bytearray((tmp_path / "store" / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "store" / name).write_bytes(content)
+    assert not TokenStore.is_sound(tmp_path / "store")
+
+
+def test_a_store_without_checksums_is_an_old_one(tmp_path: Path) -> None:
+    write(tmp_path / "store", examples(20))
+    meta = tmp_path / "store" / "meta.json"
+    values = json.loads(meta.read_text(encoding="utf-8"))
+    meta.write_text(json.dumps({name: values[name] for name in values if name not in ("sha256", "seal")}))
+    assert not TokenStore.is_sound(tmp_path / "store")
+
+
+def test_a_full_disk_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(SeqloomError, match="store cannot be written: No space left on device") as caught:
+        write(tmp_path / "store", examples(20))
+    assert "SEQLOOM_CACHE" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_store_says_which_tokenizers_it_was_made_with(tmp_path: Path) -> None:
     write(tmp_path / "store", examples(3))
     meta = json.loads((tmp_path / "store" / "meta.json").read_text(encoding="utf-8"))
     assert meta["tokenizers"] == tokenizers().fingerprint
 
 
+def test_a_store_knows_how_many_pairs_are_of_each_file(tmp_path: Path) -> None:
+    data = [Example("w1 " * (1 + i % 3), "w1", i, file) for file in ("b.tsv", "a.tsv") for i in range(20)]
+    assert list(write(tmp_path / "store", data, max_length=2).files.items()) == [("b.tsv", 14), ("a.tsv", 14)]
+
+
+def resident_pages() -> int:
+    """Kilobytes of mapped files that are in memory for this process."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.split("RssFile:")[1].split()[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_forgotten_pages_are_given_back_and_read_again(tmp_path: Path) -> None:
+    text = " ".join(f"w{number % 50}" for number in range(50_000))
+    store = write(tmp_path / "store", [Example(text, "w1", line) for line in range(80)], max_length=10**6)
+    before = resident_pages()
+    total = int(store.ids["source"].sum())
+    read = resident_pages()
+    store.forget()
+    assert read - before > 6000 and resident_pages() - before < 1000  # 80 rows of 50,000 in two bytes
+    assert int(store.ids["source"].sum()) == total
+
+
+def test_tokens_in_memory_are_those_of_the_store(tmp_path: Path) -> None:
+    store, report = write(tmp_path / "store", examples(30), max_length=4), DataReport()
+    tokens = Tokens.of(examples(30), Encoder(tokenizers(), max_length=4, long="drop"), report)
+    assert len(tokens) == len(store) < 30 and report == store.report
+    for side in ("source", "target"):
+        assert tokens.ids[side].tolist() == store.ids[side].tolist()
+        assert tokens.ids[side].dtype == store.ids[side].dtype
+        assert tokens.offsets[side].tolist() == store.offsets[side].tolist()
+    assert len(Tokens.of([], Encoder(tokenizers(), max_length=4, long="drop"), report)) == 0
+
+
 def test_rows_are_views_of_the_file(tmp_path: Path) -> None:
     store = write(tmp_path / "store", examples(3))
-    assert isinstance(store.source(1), np.memmap)
+    assert np.shares_memory(store.source(1), store.ids["source"])
+    assert isinstance(store.ids["source"].base, memoryview | mmap.mmap)
     assert not store.source(1).flags.writeable
 
 

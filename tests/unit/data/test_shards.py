@@ -1,0 +1,96 @@
+"""A name in the options stands for the files that a person would expect, in a fixed order, or says why not."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from seqloom.data.config import DataConfig
+from seqloom.data.readers import read_corpus
+from seqloom.data.report import DataReport
+from seqloom.data.shards import Shard, corpora, files
+from seqloom.errors import SeqloomError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Tables, one of them packed and one in a folder below, and what is no table."""
+    (tmp_path / "below").mkdir()
+    for name in ("b.tsv", "a.tsv", "below/c.tsv"):
+        (tmp_path / name).write_text(f"{name}\tx\n")
+    (tmp_path / "z.tsv.gz").write_bytes(gzip.compress(b"z.tsv.gz\tx\n"))
+    for name in ("README.md", ".hidden.tsv", "trees.conllu"):
+        (tmp_path / name).write_text("no table\n")
+    return tmp_path
+
+
+def names(found: list[str], folder: Path) -> list[str]:
+    return [str(Path(file).relative_to(folder)) for file in found]
+
+
+def test_a_folder_stands_for_its_tables_in_order(folder: Path) -> None:
+    assert names(files(str(folder), "auto"), folder) == ["a.tsv", "b.tsv", "z.tsv.gz"]
+
+
+def test_with_a_format_a_folder_stands_for_all_its_files(folder: Path) -> None:
+    found = names(files(str(folder), "tsv"), folder)
+    assert found == ["README.md", "a.tsv", "b.tsv", "trees.conllu", "z.tsv.gz"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.tsv", ["a.tsv", "b.tsv"]),
+        ("?.tsv*", ["a.tsv", "b.tsv", "z.tsv.gz"]),
+        ("**/*.tsv", ["a.tsv", "b.tsv", "below/c.tsv"]),
+        ("*", ["README.md", "a.tsv", "b.tsv", "trees.conllu", "z.tsv.gz"]),
+    ],
+)
+def test_a_pattern_stands_for_its_files_in_order(folder: Path, pattern: str, expected: list[str]) -> None:
+    assert names(files(str(folder / pattern), "auto"), folder) == expected
+
+
+def test_a_file_stands_for_itself_whatever_its_name(folder: Path) -> None:
+    odd = folder / "[odd]*.tsv"
+    odd.write_text("a\tb\n")
+    for name in (str(odd), str(folder / "missing.tsv"), "-"):
+        assert files(name, "auto") == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "format", "fragment"),
+    [
+        ("*.parquet", "auto", r"No file is called like .*\*\.parquet"),
+        ("empty", "auto", r"The folder .*empty has no tables \(TSV, CSV, JSONL, Parquet\) by their suffix"),
+        ("empty", "text", r"The folder .*empty has no files"),
+    ],
+)
+def test_nothing_found_is_an_error(folder: Path, name: str, format: str, fragment: str) -> None:
+    (folder / "empty").mkdir()
+    with pytest.raises(SeqloomError, match=fragment):
+        files(str(folder / name), format)  # type: ignore[arg-type]
+
+
+def test_each_name_is_a_corpus(folder: Path) -> None:
+    config = DataConfig(train=(str(folder / "?.tsv"), str(folder / "below")))
+    first, second = corpora(config, "train")
+    assert [Path(shard.file).name for shard in first] == ["a.tsv", "b.tsv"]
+    assert [Path(shard.file).name for shard in second] == ["c.tsv"]
+    read = [example.source for example in read_corpus(config, "train", DataReport())]
+    assert read == ["a.tsv", "b.tsv", "below/c.tsv"]
+    assert corpora(config, "valid") == []
+
+
+def test_aligned_shards_are_paired_by_name(tmp_path: Path) -> None:
+    for name, text in (("1.en", "one\n"), ("2.en", "two\n"), ("1.de", "eins\n"), ("2.de", "zwei\n")):
+        (tmp_path / name).write_text(text)
+    config = DataConfig(source=str(tmp_path / "*.en"), target=str(tmp_path / "*.de"))
+    (shards,) = corpora(config, "train")
+    assert shards[0] == Shard(str(tmp_path / "1.en"), str(tmp_path / "1.de"))
+    read = [(example.source, example.target) for example in read_corpus(config, "train", DataReport())]
+    assert read == [("one", "eins"), ("two", "zwei")]
+    (tmp_path / "2.de").unlink()
+    with pytest.raises(SeqloomError, match=r"\*\.en stands for 2 files, but .*\*\.de for 1"):
+        corpora(config, "train")
