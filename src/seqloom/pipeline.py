@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -14,30 +14,35 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
 
 from seqloom.config import Config, compose
 from seqloom.corpus import Corpus, Prepared
-from seqloom.data.batching import BatchStream, Indices, Position, collate, prefetch
+from seqloom.data.batching import Batches, BatchStream, Collate, Position, collate, prefetch
 from seqloom.data.noise import Noise
-from seqloom.data.store import TokenStore
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import evaluate, parse_metrics
-from seqloom.files import new_folder, write_atomically, write_json
+from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
 from seqloom.fitting import fit_run
 from seqloom.machine import keep_freed_memory
 from seqloom.registry import architecture
 from seqloom.run import Run, Use, build_model, choose_device, load, load_filler, load_generator, use_of
 from seqloom.team import Team
 from seqloom.text.config import MASK
-from seqloom.training.checkpoint import TrainState, load_weights, weights_of
+from seqloom.training.checkpoint import (
+    TrainState,
+    check_sums,
+    load_weights,
+    weights_of,
+    write_tensors,
+)
 from seqloom.training.log import RunLog, duration
 from seqloom.training.loop import Feed, Trainer, Validation
 from seqloom.training.loss import batch_loss
-from seqloom.types import Batch
 from seqloom.warmstart import warm_start, warm_tokenizers
+
+_WARM_START = "warm-start.json"
 
 
 def train(
@@ -100,13 +105,13 @@ def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
         run.folder.parent.mkdir(parents=True, exist_ok=True)
         with new_folder(run.folder) as folder:
             draft = Run(folder)
-            write_atomically(draft.config_file, config.to_yaml())
+            write_atomically(draft.config_file, sealed_text(config.to_yaml()))
             prepared.tokenizers.save(draft.tokenizer_folder)
             prepared.report.save(folder / "data-report.json")
-            write_json(draft.data_file, prepared.record.model_dump())
+            write_json(draft.data_file, sealed(prepared.record.model_dump()))
             if warm and model:
-                save_file(weights_of(model), draft.initial_file)
-                write_json(folder / "warm-start.json", warm.as_dict())
+                sums = {draft.initial_file.name: write_tensors(draft.initial_file, weights_of(model))}
+                write_json(folder / _WARM_START, sealed({**warm.as_dict(), "sha256": sums}))
     except OSError as error:
         raise SeqloomError(
             f"The run directory {out} cannot be written: {error.strerror}.", "choose another --out"
@@ -154,33 +159,39 @@ def continue_run(run: Run, *, quiet: bool = False, team: Team | None = None) -> 
     prepared = Corpus(config.data, config.text).reopen(run)
     if team.leads:
         team.wait()
+    checkpoints = run.checkpoints(config.train.keep)
+    notes = _recovered(run) if team.leads else []
+    team.wait()
     if _counts(config):
-        return team.told(fit_run(run, config, prepared, quiet=quiet) if team.leads else TrainState())
+        with _disk_errors(run):
+            return team.told(fit_run(run, config, prepared, quiet=quiet) if team.leads else TrainState())
+    newest = max(checkpoints.steps(), default=0)
     model = build_model(config, prepared.tokenizers)
-    if run.initial_file.exists():  # a checkpoint, if there is one, takes its place
+    if run.initial_file.exists() and not newest:
+        check_sums(run.folder, [run.initial_file.name], record=_WARM_START)
         load_weights(model, run.initial_file)
     model.to(device)
     if team.rank:  # all have the same weights, but not the same dropout
         torch.manual_seed(config.train.seed + team.rank)
-    checkpoints = run.checkpoints(config.train.keep)
-    checkpoints.folder.mkdir(exist_ok=True)
-    stream = BatchStream(prepared.train, batch_tokens=config.train.batch_tokens, seed=config.train.seed)
     make_batch = _collator(config, prepared)
-    newest = max(checkpoints.steps(), default=0)
     with (
+        _disk_errors(run),
         _log(run, config, newest, quiet, team) as log,
         _stop_on_signals(log.say) as stop,
     ):
+        for note in notes:
+            log.say(note)
         if newest == 0:
             unit = "texts" if config.data.is_text else "pairs"
             count = sum(weight.numel() for weight in model.parameters())
             log.say(f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} {unit}")
+        batches = prepared.batches(batch_tokens=config.train.batch_tokens, seed=config.train.seed, say=log.say)
         trainer = Trainer(
             model,
             config.train,
-            feed=_feeder(stream, prepared, make_batch),
-            batches_per_epoch=sum(1 for _ in stream.epoch(0)) if config.train.max_epochs else 0,
-            validate=_validator(model, config, prepared, make_batch, device),
+            feed=_feeder(batches, make_batch),
+            batches_per_epoch=batches.per_epoch if config.train.max_epochs else 0,
+            validate=_validator(model, config, prepared, make_batch, device, stop),
             checkpoints=checkpoints,
             log=log,
             stop=stop,
@@ -195,10 +206,34 @@ def continue_run(run: Run, *, quiet: bool = False, team: Team | None = None) -> 
     return state
 
 
+def _recovered(run: Run) -> list[str]:
+    """What had to be mended in the folder of a run before it can go on, in sentences."""
+    with _disk_errors(run):
+        mend(run.folder)
+        run.checkpoints().folder.mkdir(exist_ok=True)
+        return run.checkpoints().recover()
+
+
+@contextmanager
+def _disk_errors(run: Run) -> Iterator[None]:
+    """Turns what the system says of a file into a sentence."""
+    try:
+        yield
+    except BrokenPipeError:  # of the console, not of a file
+        raise
+    except OSError as error:
+        raise SeqloomError(
+            f"The run {run.folder} cannot go on: {error.filename or 'a file'}: {error.strerror or error}.",
+            f"what was saved is good; when the disk is well: seqloom resume {run.folder}",
+        ) from error
+
+
 def _log(run: Run, config: Config, step: int, quiet: bool, team: Team) -> AbstractContextManager[RunLog]:
     """Where the leader reports to; the others write what they would say into a folder that is thrown away."""
     if team.leads:
-        return RunLog(run.folder, step=step, tensorboard=config.train.tensorboard, quiet=quiet)
+        averaged = run.checkpoints().has_average()
+        tensorboard = config.train.tensorboard
+        return RunLog(run.folder, step=step, averaged=averaged, tensorboard=tensorboard, quiet=quiet)
     return _unheard()
 
 
@@ -216,13 +251,10 @@ def _sayer(quiet: bool) -> Callable[[str], None]:
     return lambda line: None if quiet else print(line, file=sys.stderr, flush=True)
 
 
-Collate = Callable[[TokenStore, Indices, Position], Batch]
-
-
 def _collator(config: Config, prepared: Prepared) -> Collate:
     """What makes a batch of some examples at a place of the stream."""
     if config.data.noise.kind == "none":
-        return lambda store, indices, place: collate(store, indices)
+        return lambda tokens, indices, place: collate(tokens, indices)
     tokenizer = prepared.tokenizers.source
     return Noise(
         config.data.noise,
@@ -233,39 +265,58 @@ def _collator(config: Config, prepared: Prepared) -> Collate:
     ).collate
 
 
-def _feeder(
-    stream: BatchStream, prepared: Prepared, make_batch: Collate
-) -> Callable[[int, int], Iterator[Feed]]:
+def _feeder(batches: Batches, make_batch: Collate) -> Callable[[int, int], Iterator[Feed]]:
     def feed(epoch: int, skip: int) -> Iterator[Feed]:
-        batches = (
-            Feed(position.epoch, position.batch, make_batch(prepared.train, indices, position))
-            for position, indices in stream.from_position(epoch, skip)
-        )
-        return prefetch(batches)
+        return prefetch(Feed(*place, batch) for place, batch in batches.collated(epoch, skip, make_batch))
 
     return feed
 
 
+class _Stopped(Exception):
+    """Somebody wants the run to end while it validates."""
+
+
 def _validator(
-    model: nn.Module, config: Config, prepared: Prepared, make_batch: Collate, device: torch.device
-) -> Callable[[], Validation]:
-    """A function that measures the loss and, by decoding, the chosen metrics on the validation part."""
+    model: nn.Module,
+    config: Config,
+    prepared: Prepared,
+    make_batch: Collate,
+    device: torch.device,
+    stop: Callable[[], bool],
+) -> Callable[[], Validation | None]:
+    """A function that measures the loss and, by decoding, the chosen metrics on the validation part.
+
+    It gives None as soon as `stop` is true: saving must not wait for a thousand lines to be decoded.
+    """
     metrics = parse_metrics(",".join(config.train.metrics)) if config.train.metrics else []
     stream = BatchStream(prepared.valid, batch_tokens=config.train.batch_tokens, seed=0, shuffle=False)
     shown = list(islice(prepared.valid_examples(), config.train.validate_lines)) if metrics else []
-    translator = ModelTranslator(model, prepared.tokenizers, config.search, device)  # type: ignore[arg-type]
+    search = config.search.model_copy(update={"shortlist": False})  # a table is made after training
+    translator = ModelTranslator(model, prepared.tokenizers, search, device)  # type: ignore[arg-type]
 
-    def validate() -> Validation:
+    def go_on(lines: int = 0) -> None:
+        if stop():
+            raise _Stopped
+
+    def validate() -> Validation | None:
+        with suppress(_Stopped):
+            return measure()
+        return None
+
+    def measure() -> Validation:
         total, count = 0.0, 0
         with torch.no_grad():
             for number, indices in enumerate(stream.epoch(0)):
+                go_on()
                 batch = make_batch(prepared.valid, indices, Position(0, number)).to(device)
                 total += batch_loss(model, batch, 0.0, config.train.precision).nll.item()
                 count += batch.target_tokens
         values = {"loss": total / count}
         goals = {"loss": -values["loss"]}
         if metrics:
-            found = translator.translate([e.source for e in shown], heads=[e.heads for e in shown])
+            found = translator.translate(
+                [e.source for e in shown], heads=[e.heads for e in shown], on_progress=go_on
+            )
             answers = [best[0].text for best in found]
             references = [[e.target or ""] for e in shown]
             for score in evaluate(answers, references, metrics, bootstrap=0):
@@ -279,20 +330,26 @@ def _validator(
 @contextmanager
 def _stop_on_signals(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
     """A question that turns true on Ctrl-C or SIGTERM; a second Ctrl-C interrupts at once."""
-    asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
+        yield lambda: False
         return
+    asked: list[str] = []
+    told: list[str] = []
 
     def on_signal(number: int, frame: object) -> None:
-        if asked.is_set() and number == signal.SIGINT:
+        if asked and number == signal.SIGINT:
             raise KeyboardInterrupt
-        asked.set()
-        say(f"{signal.Signals(number).name} received: saving after this step")
+        asked.append(signal.Signals(number).name)
+
+    def stop() -> bool:
+        if asked and not told:  # not told by the handler: it may have interrupted somebody who writes
+            told.append(asked[0])
+            say(f"{asked[0]} received: saving")
+        return bool(asked)
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked.is_set
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import resource
+import shlex
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -60,7 +66,7 @@ def measured(run: Path) -> list[tuple[str, int, float]]:
     return [(line["kind"], line["step"], line["loss"] if line["kind"] == "valid" else 0) for line in lines]
 
 
-def wait_for(file: Path, begun: subprocess.Popen[str], content: str = "") -> None:
+def wait_for(file: Path, content: str, begun: subprocess.Popen[str]) -> None:
     """Returns as soon as the file is there and holds the text."""
     until = time.monotonic() + 200
     while not (file.exists() and content in file.read_text()):
@@ -84,22 +90,68 @@ def right_after_a_checkpoint(run: Path) -> tuple[Path, str]:
 MOMENTS = (before_the_first_checkpoint, between_two_checkpoints, right_after_a_checkpoint)
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_and_resumed(
-    moment: Callable[[Path], tuple[Path, str]],
-    tmp_path: Path,
-    start: Command,
-    process: Command,
-    arguments: list[object],
-    undisturbed: Path,
+def test_killed_and_resumed_three_times(
+    tmp_path: Path, start: Command, process: Command, arguments: list[object], undisturbed: Path
 ) -> None:
     run = tmp_path / "run"
+    command = [*arguments, "--out", run]
+    for moment in MOMENTS:
+        with start(*command) as begun:
+            wait_for(*moment(run), begun)
+            begun.kill()
+        assert begun.returncode == -signal.SIGKILL
+        assert not (run / "checkpoints" / f"step-{LAST}").exists()
+        command = ["resume", run]
+    resumed = process("resume", run)
+    assert resumed.returncode == 0, resumed.stderr
+    assert_same_end(run, undisturbed)
+
+
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
+def test_killed_at_random_moments(
+    kills: int, tmp_path: Path, start: Command, process: Command, arguments: list[object], undisturbed: Path
+) -> None:
+    """Again and again, while it starts, trains, validates or saves; a run that got to its end begins anew."""
+    run, draw = tmp_path / "run", random.Random(kills)
+    begun_at = time.monotonic()
+    assert process("resume", undisturbed).returncode == 0  # what it takes to start, at least
+    least = time.monotonic() - begun_at
+    done = 0
+    while done < kills:
+        command = ["resume", run] if run.exists() else [*arguments, "--out", run]
+        with start(*command) as begun:
+            try:
+                begun.wait(draw.uniform(0.5, 1.5) * least)
+            except subprocess.TimeoutExpired:
+                begun.kill()
+                done += 1
+            _, said = begun.communicate()
+        assert begun.returncode in (0, -signal.SIGKILL), said
+        if begun.returncode == 0:
+            assert_same_end(run, undisturbed)
+            shutil.rmtree(run)
+    ended = process(*(["resume", run] if run.exists() else [*arguments, "--out", run]))
+    assert ended.returncode == 0, ended.stderr
+    assert_same_end(run, undisturbed)
+
+
+def test_a_disk_that_refuses_the_checkpoints(
+    tmp_path: Path, start: Command, process: Command, arguments: list[object], undisturbed: Path
+) -> None:
+    """The system lets the process write no large file: as when the disk is full, but without one."""
+    run = tmp_path / "run"
+    smallest = (undisturbed / "checkpoints" / f"step-{LAST}" / "model.safetensors").stat().st_size
     with start(*arguments, "--out", run) as begun:
-        file, content = moment(run)
-        wait_for(file, begun, content)
-        begun.kill()
-    assert begun.returncode == -signal.SIGKILL
-    assert not (run / "checkpoints" / f"step-{LAST}").exists()
+        wait_for(run / "checkpoints" / "step-40" / "state.json", "", begun)
+        resource.prlimit(begun.pid, resource.RLIMIT_FSIZE, (smallest // 2, smallest // 2))
+        _, said = begun.communicate(timeout=200)
+    assert begun.returncode == 2, said
+    assert "Traceback" not in said
+    assert "The checkpoint of step 120 cannot be written: File too large. Training goes on;" in said
+    assert f"error: The checkpoint of step {LAST} cannot be written: File too large." in said
+    kept = sorted((run / "checkpoints").glob("step-*"))
+    assert kept and f"the last good one is that of step {kept[-1].name.removeprefix('step-')};" in said
     resumed = process("resume", run)
     assert resumed.returncode == 0, resumed.stderr
     assert_same_end(run, undisturbed)
@@ -116,9 +168,9 @@ def test_asked_to_stop_it_saves_says_how_to_go_on_and_goes_on(
 ) -> None:
     run = tmp_path / "run"
     with start(*arguments, "--out", run) as begun:
-        wait_for(run / "metrics.jsonl", begun, '"step": 50')
+        wait_for(run / "metrics.jsonl", '"step": 50', begun)
         begun.send_signal(sent)
-        _, said = begun.communicate(timeout=200)
+        _, said = begun.communicate(timeout=30)
     assert begun.returncode == 0, said
     assert "Traceback" not in said
     assert f"{sent.name} received" in said
@@ -129,3 +181,21 @@ def test_asked_to_stop_it_saves_says_how_to_go_on_and_goes_on(
     resumed = process("resume", run)
     assert resumed.returncode == 0, resumed.stderr
     assert_same_end(run, undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1000)
+def test_the_example_of_the_documentation(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "survival.md").read_text(encoding="utf-8")
+    command = tmp_path / "seqloom"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m seqloom "$@"\n', encoding="utf-8")
+    command.chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-ec", page.split("```bash\n")[1].split("```")[0]],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "differ" not in done.stdout

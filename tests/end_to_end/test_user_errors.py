@@ -58,7 +58,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
     "missing file": ("{}/nowhere.tsv", ("nowhere.tsv", "No such file")),
     "missing validation file": ("{}/good.tsv --valid {}/nowhere.tsv", ("nowhere.tsv", "No such file")),
-    "folder as a file": ("{}", ("Is a directory",)),
+    "folder with a damaged file": ("{}", ("cut.tsv.gz is a damaged or incomplete gz file",)),
+    "pattern for nothing": ("{}/*.csv", ("No file is called like", "*.csv")),
     "nothing given": ("", ("No train data is given",)),
     "source alone": ("--source {}/three.txt", ("source and target go together",)),
     "valid target alone": ("{}/good.tsv --valid-target {}/three.txt", ("valid_source and valid_target",)),
@@ -225,6 +226,7 @@ def test_damaged_tokenizer(broken: Path, command: Command) -> None:
 
 def test_damaged_weights(broken: Path, command: Command) -> None:
     weights = broken / "checkpoints" / "step-400" / "model.safetensors"
+    shutil.rmtree(broken / "checkpoints" / "step-200")  # or it would go on from there
     whole = weights.read_bytes()
     weights.write_bytes(whole[: len(whole) // 2])
     assert_sentence(command("translate", broken), "checkpoints/best/model.safetensors is damaged")
@@ -234,8 +236,9 @@ def test_damaged_weights(broken: Path, command: Command) -> None:
 
 
 def test_damaged_state(broken: Path, command: Command) -> None:
+    shutil.rmtree(broken / "checkpoints" / "step-200")
     (broken / "checkpoints" / "step-400" / "state.json").write_text("{")
-    assert_sentence(command("resume", broken), "state.json cannot be read", "go on from the one before")
+    assert_sentence(command("resume", broken), "state.json cannot be read", "train that part again")
 
 
 def test_record_of_the_data_is_gone_or_damaged(broken: Path, command: Command) -> None:
@@ -247,7 +250,11 @@ def test_record_of_the_data_is_gone_or_damaged(broken: Path, command: Command) -
 
 def test_weights_of_another_model(broken: Path, command: Command) -> None:
     config = broken / "config.yaml"
-    config.write_text(config.read_text().replace("width: 64", "width: 32"))
+    changed = config.read_text().replace("width: 64", "width: 32")
+    config.write_text(changed)
+    said = command("translate", broken, given=b"1")
+    assert_sentence(said, "config.yaml is not as it was written", "last line")
+    config.write_text(changed.rpartition("#")[0])
     assert_sentence(command("translate", broken, given=b"1"), "do not fit this model")
 
 

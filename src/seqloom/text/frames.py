@@ -7,8 +7,6 @@ encoded to is an array of frames.
 from __future__ import annotations
 
 import hashlib
-import zipfile
-import zlib
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -18,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.errors import SeqloomError
-from seqloom.files import read_json, write_json
+from seqloom.files import read_sealed, sealed, write_json
 from seqloom.settings import Settings
 from seqloom.text.config import Center
 from seqloom.text.features import SUFFIXES, feature_file
 from seqloom.text.sound import SHIFT, Frames, UnreadableFrames, cepstra, mfcc, no_file, read_wav
 
 __all__ = ["FrameReader", "Frames", "UnreadableFrames", "mfcc", "read_features"]
+
+_LARGEST = 1 << 30  # bytes of an array in an archive: a small one can unpack to any size
 
 
 class FrameSettings(Settings):
@@ -127,13 +127,13 @@ class FrameReader:
     def save(self, folder: Path, side: str) -> None:
         """Writes SIDE.json."""
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / f"{side}.json", self.settings.model_dump())
+        write_json(folder / f"{side}.json", sealed(self.settings.model_dump()))
 
     @classmethod
     def load(cls, folder: Path, side: str) -> FrameReader:
         """The reader that `save` wrote."""
         path = folder / f"{side}.json"
-        return cls(FrameSettings.checked(read_json(path), "tokenizer", where=str(path)))
+        return cls(FrameSettings.checked(read_sealed(path), "tokenizer", where=str(path)))
 
 
 class Features(NamedTuple):
@@ -186,14 +186,17 @@ def read_features(line: str) -> Features:
         array = _array(path, line.strip()[len(path) + 1 :])
     except OSError as error:
         raise no_file(path, error) from error
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except UnreadableFrames:
+        raise
+    except Exception as error:  # numpy and zipfile have a dozen kinds for what a damaged file makes them do
         raise UnreadableFrames(path, "it is no array file", "write it by numpy.save or numpy.savez") from error
     return Features(_as_frames(line, array))
 
 
 def _array(path: str, key: str) -> NDArray[Any]:
     if not path.lower().endswith(".npz"):
-        return np.asarray(np.load(path, allow_pickle=False))
+        # Mapped, a header that claims more than the file has is an error, not an order for memory.
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     archive = _archive(path, Path(path).stat().st_mtime_ns)
     names = list(archive)
     if not key and len(names) != 1:
@@ -209,6 +212,8 @@ def _archive(path: str, changed: int) -> Any:
     archive = np.load(path, allow_pickle=False)
     if isinstance(archive, np.ndarray):
         raise ValueError("a single array, whatever its name says")
+    if any(entry.file_size > _LARGEST for entry in archive.zip.infolist()):
+        raise UnreadableFrames(path, f"an array in it has more than {_LARGEST:,} bytes", "save it as .npy")
     return archive
 
 

@@ -15,6 +15,7 @@ Frames = NDArray[np.float32]  # (S, F)
 CEPSTRA = 13
 SHIFT = 0.01  # seconds from one frame to the next; each looks at 25 ms
 _LOWEST_RATE = 1000  # samples per second in which the bands of the cepstra still have room
+_HIGHEST_RATE = 1_000_000  # what claims more is damaged, and its windows would take all memory
 _REACH = 2  # frames to each side that a slope is fitted to
 
 
@@ -72,11 +73,11 @@ def read_wav(path: str | Path) -> tuple[Frames, int]:
             data = file.readframes(file.getnframes())
     except OSError as error:
         raise no_file(path, error) from error
-    except (wave.Error, EOFError) as error:
+    except (wave.Error, EOFError, RuntimeError) as error:  # RuntimeError: a part is longer than what it is in
         raise UnreadableFrames(
             path, f"it is no PCM .wav file ({str(error) or 'it ends too soon'})", "e.g. ffmpeg -i FILE FILE.wav"
         ) from error
-    if width > 4 or rate < _LOWEST_RATE:
+    if width > 4 or not _LOWEST_RATE <= rate <= _HIGHEST_RATE:
         raise UnreadableFrames(path, f"it has {rate} samples of {8 * width} bits per second", "record it anew")
     whole = len(data) - len(data) % (width * channels)  # a recording that was cut off may end amid a sample
     samples = _samples(np.frombuffer(data[:whole], np.uint8), width)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from seqloom.errors import SeqloomError
+from seqloom.files import sealed, unsealed, write_bytes, write_json
 from seqloom.settings import Settings
-from seqloom.text.config import Kind, Normalization
+from seqloom.text.config import MASK, Kind, Normalization
 from seqloom.text.normalize import Normalizer
 from seqloom.text.training import SPACE, train_sentencepiece
 from seqloom.types import BOS, EOS, PAD, UNK
@@ -21,6 +23,7 @@ from seqloom.types import BOS, EOS, PAD, UNK
 # that carry none makes both ordinary text; the same table leads back.
 _SWAP = str.maketrans({" ": SPACE, SPACE: " ", "\t": "\ue009", "\ue009": "\t"})
 _RARE = re.compile(f"[{SPACE}\t\ue009]")
+_INSIDE_MASK = re.compile(rf"(?<={re.escape(MASK[0])})(?={re.escape(MASK[1:])})")
 _UNKNOWN = "⁇"
 
 
@@ -45,6 +48,7 @@ class Tokenizer:
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         self._prefix = _prefix(settings.kind)
         self._bytes = [self._bytes_of(id) for id in range(self.size)]
+        self.gaps = False  # whether [MASK] in a text is the symbol; otherwise it is text as any other
 
     @classmethod
     def train(
@@ -99,13 +103,17 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text, without BOS and EOS."""
-        ids: list[int] = self._processor.encode(self._prepare(text))
-        return ids
+        parts = self._parts(text)
+        ids: list[list[int]] = self._processor.encode(parts)
+        return ids[0] if len(parts) == 1 else list(chain(*ids))
 
     def encode_batch(self, texts: Iterable[str], threads: int) -> list[list[int]]:
         """The ids of every text, encoded by so many threads."""
-        ids: list[list[int]] = self._processor.encode(list(map(self._prepare, texts)), num_threads=threads)
-        return ids
+        parts = list(map(self._parts, texts))
+        ids: Iterator[list[int]] = iter(
+            self._processor.encode(list(chain.from_iterable(parts)), num_threads=threads)
+        )
+        return [next(ids) if len(own) == 1 else list(chain(*islice(ids, len(own)))) for own in parts]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids; PAD, BOS and EOS have none."""
@@ -118,8 +126,7 @@ class Tokenizer:
 
     def surfaces(self, text: str) -> list[str]:
         """What stands in the text for each id of `encode`, also for those that are unknown."""
-        pieces: list[str] = self._processor.encode(self._prepare(text), out_type=str)
-        return pieces
+        return list(chain(*self._processor.encode(self._parts(text), out_type=str)))
 
     def bytes_of(self, ids: Iterable[int]) -> list[bytes]:
         """The UTF-8 of each id; together they are the text, with '▁' before every word."""
@@ -145,12 +152,11 @@ class Tokenizer:
         return [piece.removeprefix(SPACE) for piece in pieces] if self.settings.kind == "word" else pieces
 
     def save(self, folder: Path, side: str) -> None:
-        """Writes SIDE.model and SIDE.json."""
+        """Writes SIDE.model and SIDE.json, with checksums of both."""
         folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(folder / f"{side}.model", self._model)
         record = {"model_sha256": hashlib.sha256(self._model).hexdigest(), **self.settings.model_dump()}
-        (folder / f"{side}.model").write_bytes(self._model)
-        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
-        (folder / f"{side}.json").write_text(text, encoding="utf-8")
+        write_json(folder / f"{side}.json", sealed(record))
 
     @classmethod
     def load(cls, folder: Path, side: str) -> Self:
@@ -164,10 +170,15 @@ class Tokenizer:
             raise _damaged(path) from error
         if hashlib.sha256(model).hexdigest() != expected:
             raise _damaged(folder / f"{side}.model")
-        return cls(model, settings)
+        try:
+            return cls(model, settings)
+        except (RuntimeError, ValueError, IndexError) as error:  # a stranger can write a checksum that fits
+            raise _damaged(folder / f"{side}.model") from error
 
-    def _prepare(self, text: str) -> str:
-        return _mark_spaces(self.normalize(text), self._prefix)
+    def _parts(self, text: str) -> list[str]:
+        """The text with its spaces marked, cut where it would be taken for a symbol: no piece crosses a cut."""
+        prepared = _mark_spaces(self.normalize(text), self._prefix)
+        return [prepared] if self.gaps or MASK not in prepared else _INSIDE_MASK.split(prepared)
 
     def _bytes_of(self, id: int) -> bytes:
         if id in (PAD, BOS, EOS):
@@ -197,11 +208,14 @@ def _mark_spaces(text: str, prefix: str) -> str:
 def _read_record(path: Path) -> dict[str, Any]:
     try:
         record = json.loads(_read(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path) from error
     if not isinstance(record, dict):
         raise _damaged(path)
-    return record
+    try:
+        return unsealed(record)
+    except ValueError as error:
+        raise _damaged(path) from error
 
 
 def _read(path: Path) -> bytes:

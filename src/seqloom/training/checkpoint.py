@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import shutil
+import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,11 +12,21 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
-from seqloom.files import new_folder, point_to, sha256, write_json
+from seqloom.files import (
+    mend,
+    new_folder,
+    point_to,
+    remove_folder,
+    sealed,
+    sha256,
+    unsealed,
+    write_bytes,
+    write_json,
+)
 from seqloom.team import Team
 
 MODEL, TRAINING, STATE, BEST, AVERAGE = (
@@ -37,6 +48,7 @@ class TrainState:
     seconds: float = 0.0
     target_tokens: int = 0
     skipped: int = 0  # updates left out because a gradient was not finite
+    split: int = 0  # updates whose batches had to be cut because memory ran out
     best: float | None = None  # the goal at its best, higher is better
     best_step: int | None = None
     worse: int = 0  # validations since then
@@ -81,14 +93,27 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
         ) from error
 
 
-def check_sums(folder: Path, names: Iterable[str]) -> None:
-    """Raises if one of a checkpoint's files is not the one whose checksum was recorded."""
-    sums = _read_json(folder / STATE).get("sha256", {})
+def write_tensors(file: Path, tensors: dict[str, Tensor]) -> str:
+    """The checksum of the safetensors file that is written and forced to the disk."""
+    content = save({name: tensor.contiguous() for name, tensor in tensors.items()})
+    write_bytes(file, content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def check_sums(folder: Path, names: Iterable[str], *, record: str = STATE, tokenizers: str = "") -> None:
+    """Raises if one of a checkpoint's files is not the one whose checksum was recorded, or a run has others."""
+    values = _read_json(folder / record)
+    sums = values.get("sha256", {})
+    if tokenizers and values.get("tokenizers", tokenizers) != tokenizers:
+        raise SeqloomError(
+            f"The checkpoint {folder} is of another run: it was trained with other tokenizers.",
+            "use it in the run directory that it comes from",
+        )
     for name in names:
-        if not (folder / name).exists() or sha256(folder / name) != sums.get(name):
+        if not (folder / name).is_file() or sha256(folder / name) != sums.get(name):
             raise SeqloomError(
                 f"The checkpoint file {folder / name} is damaged: its checksum is not the recorded one.",
-                f"use another checkpoint, or remove {folder} to go on from the one before it",
+                _without(folder),
             )
 
 
@@ -97,24 +122,29 @@ def _read_json(file: Path) -> dict[str, Any]:
         values = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(values, dict):
             raise ValueError("it is no object")
-    except (OSError, ValueError) as error:
+        return unsealed(values)
+    except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
-    return values
 
 
 def _unreadable(file: Path, reason: object) -> SeqloomError:
     return SeqloomError(
         f"The checkpoint state {file} cannot be read: {reason}.",
-        f"use another checkpoint, or remove {file.parent} to go on from the one before it",
+        _without(file.parent),
     )
+
+
+def _without(folder: Path) -> str:
+    return f"use another checkpoint, restore it from a copy, or remove {folder} and train that part again"
 
 
 class Checkpoints:
     """The folder checkpoints/ of a run: step-N, best → step-N, and the last n kept."""
 
-    def __init__(self, folder: Path, keep: int = 3) -> None:
+    def __init__(self, folder: Path, keep: int = 3, *, tokenizers: str = "") -> None:
         self.folder = folder
         self.keep = keep
+        self.tokenizers = tokenizers  # the checksum of those that the run has
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step}"
@@ -122,28 +152,72 @@ class Checkpoints:
     def steps(self) -> list[int]:
         """The steps that have a complete checkpoint, in order."""
         found = (p.name.removeprefix("step-") for p in self.folder.glob("step-*"))
-        return sorted(int(number) for number in found if number.isdigit())
+        return sorted(int(number) for number in found if number.isascii() and number.isdecimal())
 
     def save(self, weights: dict[str, Tensor], training: dict[str, Tensor], state: TrainState) -> None:
         """Adds the checkpoint of this state, moves `best` to it if it is the best, forgets old ones."""
-        training = {name: tensor.contiguous() for name, tensor in training.items()}
         with new_folder(self.path(state.step)) as folder:
-            save_file(weights, folder / MODEL)
-            save_file(training, folder / TRAINING)
-            sums = {name: sha256(folder / name) for name in (MODEL, TRAINING)}
-            write_json(folder / STATE, {**asdict(state), "sha256": sums})
+            sums = {MODEL: write_tensors(folder / MODEL, weights)}
+            sums[TRAINING] = write_tensors(folder / TRAINING, training)
+            self._describe(folder, asdict(state), sums)
         self._settle(state)
+
+    def _describe(self, folder: Path, state: dict[str, Any], sums: dict[str, str]) -> None:
+        write_json(folder / STATE, sealed({**state, "tokenizers": self.tokenizers, "sha256": sums}))
 
     def _settle(self, state: TrainState) -> None:
         """Makes `best` and the list of kept checkpoints follow from the newest state."""
-        if state.best_step is not None and self.path(state.best_step).exists() and not self.has_average():
-            point_to(self.folder / BEST, f"step-{state.best_step}")
+        best = self.folder / BEST
+        if self._average_is_best():
+            point_to(best, AVERAGE)
+        elif state.best_step is not None and self.path(state.best_step).exists():
+            point_to(best, f"step-{state.best_step}")
         for step in self.steps()[:-1]:
-            if _read_json(self.path(step) / STATE).get("interim"):
-                shutil.rmtree(self.path(step))
+            if self._is_interim(step):
+                remove_folder(self.path(step))
+        served = best.resolve().name
         for step in self.steps()[: -self.keep]:
-            if step != state.best_step:
-                shutil.rmtree(self.path(step))
+            if step != state.best_step and served != f"step-{step}":
+                remove_folder(self.path(step))
+
+    def _average_is_best(self) -> bool:
+        return self.has_average() and bool(_read_json(self.folder / AVERAGE / STATE).get("best"))
+
+    def _is_interim(self, step: int) -> bool:
+        """Whether that checkpoint was to be forgotten; one that cannot be read is left for the person."""
+        try:
+            return bool(_read_json(self.path(step) / STATE).get("interim"))
+        except SeqloomError:
+            return False
+
+    def recover(self) -> list[str]:
+        """Makes the newest checkpoint one that can be gone on from; what had to be done, in sentences.
+
+        What a crash left half done is finished or undone. A damaged checkpoint is renamed if one before it is
+        sound: the run goes through the same states again from there.
+        """
+        mend(self.folder)
+        damaged: dict[int, str] = {}
+        for step in reversed(self.steps()):
+            try:
+                self._read_state(self.path(step))
+                break
+            except SeqloomError as error:
+                damaged[step] = error.message
+        else:
+            return []  # none is sound: to restore the newest will tell
+        best = self.folder / BEST
+        if best.is_symlink() and (best.resolve().name in map("step-{}".format, damaged) or not best.exists()):
+            point_to(best, f"step-{step}")
+        for step in damaged:
+            aside = self.folder / f"damaged-step-{step}"
+            if aside.exists():
+                remove_folder(aside)
+            os.rename(self.path(step), aside)
+        return [
+            f"{message} It is set aside, and the run goes on from step {self.steps()[-1]:,}."
+            for message in damaged.values()
+        ]
 
     def restore(self, model: nn.Module, *, tidy: bool = True) -> tuple[dict[str, Tensor], TrainState] | None:
         """Loads the newest checkpoint's weights into the model; its other tensors and its state."""
@@ -159,14 +233,14 @@ class Checkpoints:
 
     def _read_state(self, folder: Path) -> TrainState:
         values = _read_json(folder / STATE)
-        sums = values.pop("sha256", None)
+        sums, _ = values.pop("sha256", None), values.pop("tokenizers", "")
         try:
             state = TrainState(**values)
         except TypeError as error:
             raise _unreadable(folder / STATE, error) from error
         if not isinstance(sums, dict) or "step" not in values:
             raise _unreadable(folder / STATE, "it is incomplete")
-        check_sums(folder, (MODEL, TRAINING))
+        check_sums(folder, (MODEL, TRAINING), tokenizers=self.tokenizers)
         return state
 
     def average(self, model: nn.Module, count: int) -> None:
@@ -174,6 +248,7 @@ class Checkpoints:
         steps = self.steps()[-count:]
         total: dict[str, Tensor] = {}
         for step in steps:
+            check_sums(self.path(step), [MODEL], tokenizers=self.tokenizers)
             for name, tensor in read_tensors(self.path(step) / MODEL).items():
                 total[name] = total[name] + tensor if name in total else tensor.clone()
         model.load_state_dict({name: tensor / len(steps) for name, tensor in total.items()}, strict=False)
@@ -184,8 +259,8 @@ class Checkpoints:
     def save_average(self, model: nn.Module, steps: list[int], *, best: bool) -> None:
         """Adds the averaged weights beside the checkpoints, and points `best` to them if they are."""
         with new_folder(self.folder / AVERAGE) as folder:
-            save_file(weights_of(model), folder / MODEL)
-            write_json(folder / STATE, {"average_of": steps, "sha256": {MODEL: sha256(folder / MODEL)}})
+            sums = {MODEL: write_tensors(folder / MODEL, weights_of(model))}
+            self._describe(folder, {"average_of": steps, "best": best}, sums)
         if best:
             point_to(self.folder / BEST, AVERAGE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import resource
 import sys
 import time
@@ -13,6 +14,8 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from seqloom.files import write_atomically
+
+_LARGEST = 1e100  # beyond any number that a run reports
 
 
 class Log(Protocol):
@@ -26,11 +29,18 @@ class Log(Protocol):
 class RunLog:
     """metrics.jsonl and log.txt in the run directory, and the console: Rich on a terminal, lines elsewhere."""
 
-    def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False, quiet: bool = False) -> None:
-        self.metrics = folder / "metrics.jsonl"
-        _keep_until(self.metrics, step)
-        self.file = self.metrics.open("a", encoding="utf-8")
-        self.text = (folder / "log.txt").open("a", encoding="utf-8")
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        step: int = 0,
+        averaged: bool = False,  # whether the mean of the last checkpoints is there, too
+        tensorboard: bool = False,
+        quiet: bool = False,
+    ) -> None:
+        _keep_until(folder / "metrics.jsonl", step, averaged)
+        self.metrics = Lines(folder / "metrics.jsonl")
+        self.text = Lines(folder / "log.txt")
         self.quiet = quiet
         self.board = _tensorboard(folder) if tensorboard else None
         self.bar: Any = None
@@ -49,7 +59,7 @@ class RunLog:
             self.bar.stop()
         if self.board:
             self.board.close()
-        self.file.close()
+        self.metrics.close()
         self.text.close()
 
     def progress(self, fraction: float, eta: float, values: dict[str, Any]) -> None:
@@ -60,19 +70,24 @@ class RunLog:
     def record(self, kind: str, step: int, values: dict[str, Any]) -> None:
         """One line of metrics.jsonl, and of the console."""
         entry = {"kind": kind, "step": step, **{name: _finite(value) for name, value in values.items()}}
-        print(json.dumps(entry), file=self.file, flush=True)
+        self._write(self.metrics, json.dumps(entry))
         if self.board:
             for name, value in _scalars(kind, values):
                 self.board.add_scalar(name, value, step)
         line = f"{kind} step {step:,}: {_short(values)}"
-        print(time.strftime("%H:%M:%S"), line, file=self.text, flush=True)
+        self._write(self.text, f"{time.strftime('%H:%M:%S')} {line}")
         if kind != "train" or not self.bar:
             self._print(line)
 
     def say(self, line: str) -> None:
         """A sentence for the person."""
-        print(time.strftime("%H:%M:%S"), line, file=self.text, flush=True)
+        self._write(self.text, f"{time.strftime('%H:%M:%S')} {line}")
         self._print(line)
+
+    def _write(self, file: Lines, line: str) -> None:
+        """Adds a line; a disk that does not take it is told of, but ends no run."""
+        if (refusal := file.add(line)) is not None:
+            self._print(f"{file.path} cannot be written: {refusal.strerror}; its lines are kept in memory")
 
     def _print(self, line: str) -> None:
         if self.bar:
@@ -81,11 +96,42 @@ class RunLog:
             print(line, file=sys.stderr, flush=True)
 
 
-def _keep_until(file: Path, step: int) -> None:
-    """Drops the metrics of steps that a resumed run will take again, and a last line cut by a crash."""
+class Lines:
+    """A file that grows by lines, each forced to the disk; what the disk refuses goes with the next line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        self._waiting = b""
+
+    def add(self, line: str) -> OSError | None:
+        """None when the line and all before it are on the disk, else what the system said."""
+        self._waiting += line.encode(errors="replace") + b"\n"
+        return self._write()
+
+    def close(self) -> None:
+        self._write()
+        os.close(self._handle)
+
+    def _write(self) -> OSError | None:
+        try:
+            while self._waiting:
+                self._waiting = self._waiting[os.write(self._handle, self._waiting) :]
+            os.fsync(self._handle)
+        except OSError as error:
+            return error
+        return None
+
+
+def _keep_until(file: Path, step: int, averaged: bool) -> None:
+    """Drops the metrics of what a resumed run will do again, and a last line cut by a crash."""
     if not file.exists():
         return
-    kept = [entry for entry in read_metrics(file) if entry["step"] <= step]
+    kept = [
+        entry
+        for entry in read_metrics(file)
+        if entry["step"] <= step and (averaged or entry["kind"] != "average")
+    ]
     write_atomically(file, "".join(json.dumps(entry) + "\n" for entry in kept))
 
 
@@ -96,11 +142,25 @@ def read_metrics(file: Path) -> list[dict[str, Any]]:
     for line in text.splitlines():
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(entry, dict) and isinstance(entry.get("step"), int) and "kind" in entry:
+        if _is_report(entry):
             entries.append(entry)
     return entries
+
+
+def _is_report(entry: Any) -> bool:
+    """Whether it is as `record` writes it: a kind, a step, numbers by name, and gradient norms by layer."""
+    if not isinstance(entry, dict) or (type(entry.get("kind")), type(entry.get("step"))) != (str, int):
+        return False
+    norms = entry.get("gradient_norms") or {}
+    numbers = (value for name, value in entry.items() if name not in ("kind", "gradient_norms"))
+    return isinstance(norms, dict) and all(map(_is_number, (*numbers, *norms.values())))
+
+
+def _is_number(value: Any) -> bool:
+    """None stands for a number that was not finite."""
+    return value is None or (isinstance(value, int | float) and abs(value) < _LARGEST)
 
 
 def clipping(entries: Sequence[dict[str, Any]]) -> dict[str, float] | None:
@@ -114,7 +174,7 @@ def clipping(entries: Sequence[dict[str, Any]]) -> dict[str, float] | None:
         if entry["kind"] != "train":
             continue
         number, last = entry["step"] - last, entry["step"]
-        if "clipped" in entry:
+        if entry.get("clipped") is not None and entry.get("clip_factor") is not None:
             updates += number
             clipped += number * entry["clipped"]
             kept += number * entry["clipped"] * entry["clip_factor"]
@@ -154,7 +214,7 @@ def _scalars(kind: str, values: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 def _short(values: dict[str, Any]) -> str:
     """The values that people watch, in a line."""
-    usual = {"clipped": 0.0, "clip_factor": 1.0}  # not worth a word
+    usual = {"clipped": 0.0, "clip_factor": 1.0, "spikes": 0, "split": 0}  # not worth a word
     return " · ".join(
         f"{name.replace('_', ' ')} {_number(name, value)}"
         for name, value in values.items()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +22,11 @@ from seqloom.training.checkpoint import (
 )
 from seqloom.training.config import TrainConfig
 from seqloom.training.layout import Learner, layout_of
-from seqloom.training.log import Log, peak_memory_mb
-from seqloom.training.optimizer import MovingAverage, Update, Updater
+from seqloom.training.log import Log
+from seqloom.training.memory import fit, split, too_large
+from seqloom.training.optimizer import MovingAverage, Updater
 from seqloom.training.schedule import learning_rate
+from seqloom.training.window import Window
 from seqloom.types import Batch
 
 
@@ -61,7 +63,7 @@ class Trainer:
         *,
         feed: Callable[[int, int], Iterator[Feed]],  # endless batches from (epoch, batches used of it)
         batches_per_epoch: int,
-        validate: Callable[[], Validation],
+        validate: Callable[[], Validation | None],  # None when it is broken off because `stop` is true
         checkpoints: Checkpoints,
         log: Log,
         stop: Callable[[], bool],  # True when the person or the system wants the run to end now
@@ -82,9 +84,11 @@ class Trainer:
         """Trains until a limit, early stopping or `stop`; resumes by itself from the newest checkpoint."""
         config, state = self.config, self._resume()
         began = time.monotonic() - state.seconds
-        window = _Window(state)
+        window = Window(state)
         feed = self.feed(state.epoch, state.batch)
         self.model.train()
+        if state.interim and not self._catch_up():
+            return state
         while not state.finished:
             loss = self._update(list(islice(feed, config.accumulate)), window)
             state.seconds, stopping = self._agree(time.monotonic() - began)
@@ -95,30 +99,26 @@ class Trainer:
             state.finished = self._reason_to_end(progress)
             if state.finished and window.count:
                 self._report(window)
-            if state.finished or state.step % (config.validate_every or config.checkpoint_every) == 0:
-                self._validate()
-            elif state.step % config.checkpoint_every == 0:
+            if self._is_due() and not stopping and self._validate():
+                continue
+            if state.step % config.checkpoint_every == 0 and not self._is_due():
                 self._save()
-            elif stopping:
-                self._save(interim=True)
+            elif stopping or self._is_due():  # broken off, in the latter case
+                self._leave()
+                break
             if stopping:
                 break
         if state.finished and not self.checkpoints.has_average():
             self._average_checkpoints()
         return state
 
-    def _update(self, feeds: list[Feed], window: _Window) -> Tensor:
+    def _update(self, feeds: list[Feed], window: Window) -> Tensor:
         """One optimiser step over the accumulated batches; the summed loss."""
         state, count = self.state, sum(feed.data.target_tokens for feed in feeds)
-        total = torch.zeros((), device=self.device)
-        for number, feed in enumerate(feeds, 1):
+        for feed in feeds:
             window.see(feed.data)
-            batch = self.team.share(feed.data).to(self.device)
-            with self.layout.alone(self.learner) if number < len(feeds) else nullcontext():
-                loss = self.learner(batch)
-                loss.total.backward()
-            total += loss.nll.detach()
         state.step += 1
+        total = self._learn([self.team.share(feed.data) for feed in feeds], window)
         rate = learning_rate(self.config, state.step, self._progress())
         update = self.updater.update(count, rate)
         if self.average:
@@ -127,6 +127,36 @@ class Trainer:
         state.target_tokens += count
         window.add(total, count, update, rate)
         return total * self.team.size / count  # of this process's share; the report adds up all
+
+    def _learn(self, batches: list[Batch], window: Window) -> Tensor:
+        """The summed loss of the batches, their gradients added up; in smaller parts if memory runs out."""
+        step, budget = self.state.step, self.config.batch_tokens
+        found = fit(
+            lambda parts: self._pass([part for batch in batches for part in split(batch, parts)]),
+            most=max(len(batch.source) for batch in batches) if self.team.size == 1 else 1,
+            forget=self.learner.zero_grad,
+        )
+        if found is None:
+            raise too_large(batches, step, budget, self.team)
+        if found.parts > 1:
+            if not window.split:
+                self.log.say(
+                    f"step {step:,}: memory is not enough for the batch, so it is cut into {found.parts} "
+                    f"parts; if this happens often, lower train.batch_tokens={budget}"
+                )
+            window.split += 1
+            self.state.split += 1
+        return found.total
+
+    def _pass(self, batches: list[Batch]) -> Tensor:
+        """The summed loss of the batches, forwards and backwards."""
+        total = torch.zeros((), device=self.device)
+        for number, batch in enumerate(batches, 1):
+            with self.layout.alone(self.learner) if number < len(batches) else nullcontext():
+                loss = self.learner(batch.to(self.device))
+                loss.total.backward()
+            total += loss.nll.detach()
+        return total
 
     def _agree(self, seconds: float) -> tuple[float, bool]:
         """The time used up, and whether anybody wants the run to end now: the same in all processes."""
@@ -146,6 +176,24 @@ class Trainer:
             parts.append(epochs / config.max_epochs)
         return min(max(parts), 1.0)
 
+    def _is_due(self) -> bool:
+        """Whether this step is one that ends with a validation."""
+        every = self.config.validate_every or self.config.checkpoint_every
+        return bool(self.state.finished) or self.state.step % every == 0
+
+    def _leave(self) -> None:
+        """Saves because somebody wants the run to end; a validation that is due is left to the next one."""
+        self.state.finished = ""
+        self._save(interim=True)
+
+    def _catch_up(self) -> bool:
+        """Validates if the run was stopped where that was due; False if it is stopped again."""
+        self.state.finished = self._reason_to_end(self._progress())
+        if not self._is_due() or self._validate():
+            return True
+        self._leave()
+        return False
+
     def _reason_to_end(self, progress: float) -> str:
         if progress < 1.0:
             return ""
@@ -156,11 +204,13 @@ class Trainer:
             return f"reached train.max_minutes={config.max_minutes:g}"
         return f"reached train.max_epochs={config.max_epochs}"
 
-    def _report(self, window: _Window) -> None:
+    def _report(self, window: Window) -> None:
         """Writes the measurements since the last report; the only place that waits for the device."""
         values = window.close(self.state, self.team)
         values["gradient_norms"] = self.updater.layer_norms(window.updates[-1].parts)
         self.log.record("train", self.state.step, values)
+        for remark in window.remarks(self.state.step):
+            self.log.say(remark)
         self.state.skipped += window.skipped
         enough = self.state.step if self.state.finished else self.config.max_nonfinite
         if window.skipped_in_a_row >= min(enough, self.config.max_nonfinite):
@@ -172,9 +222,9 @@ class Trainer:
             )
         window.reset(self.state)
 
-    def _validate(self) -> None:
-        """Measures the weights that would be served, remembers the best, and saves."""
-        state, config = self.state, self.config
+    def _validate(self) -> bool:
+        """Measures the weights that would be served, remembers the best, and saves; False if it was stopped."""
+        state, config, before = self.state, self.config, (self.state.best, self.state.best_step)
         self.layout.collect(self.learner, self.model)
         if self.average:
             self.average.swap()
@@ -183,6 +233,8 @@ class Trainer:
         self.model.train()
         if self.average:
             self.average.swap()
+        if result is None:
+            return False
         improved = state.best is None or result.goal > state.best
         if improved:
             state.best, state.best_step, state.worse = result.goal, state.step, 0
@@ -191,25 +243,44 @@ class Trainer:
         if config.patience and state.worse >= config.patience and not state.finished:
             state.finished = f"{config.best_by} has not improved for {state.worse} validations"
         self.log.record("valid", state.step, {**result.metrics, "best": improved, "seconds": state.seconds})
-        self._save()
+        if not self._save():
+            state.best, state.best_step = before  # what is not on the disk cannot be served
+        return True
 
-    def _measured(self) -> Validation:
-        """What the leader measures; the others wait for it."""
-        return self.team.told(self.validate() if self.team.leads else None)  # type: ignore[return-value]
+    def _measured(self) -> Validation | None:
+        """What the leader measures, unless it is stopped; the others wait for it."""
+        return self.team.told(self.validate() if self.team.leads else None)
 
-    def _save(self, *, interim: bool = False) -> None:
-        """A checkpoint whose model.safetensors is what is served; raw weights go beside the moments."""
+    def _save(self, *, interim: bool = False) -> bool:
+        """A checkpoint whose model.safetensors is what is served; raw weights go beside the moments.
+
+        False if the disk refuses it: then the run goes on, unless nothing would come after.
+        """
         self.state.interim = interim
         training = {**self.updater.state(), **random_state(self.team)}
         if self.average:
             training |= {f"raw.{name}": weight.detach() for name, weight in self.average.live.items()}
             self.average.swap()
         self.layout.collect(self.learner, self.model)
-        if self.team.leads:
-            self.checkpoints.save(weights_of(self.model), training, self.state)
+        saved = self.team.leads and self._write(training)
         if self.average:
             self.average.swap()
-        self.team.wait()
+        return self.team.told(saved)
+
+    def _write(self, training: dict[str, Tensor]) -> bool:
+        """Whether the checkpoint is on the disk; if the run ends here, that it is not is an error."""
+        state = self.state
+        try:
+            self.checkpoints.save(weights_of(self.model), training, state)
+            return True
+        except OSError as error:
+            steps = self.checkpoints.steps()
+            problem = f"The checkpoint of step {state.step:,} cannot be written: {error.strerror or error}."
+            last = f"the last good one is that of step {steps[-1]:,}" if steps else "there is no earlier one"
+            if state.finished or state.interim:
+                raise SeqloomError(problem, f"{last}; when the disk is well, seqloom resume goes on") from error
+            self.log.say(f"{problem} Training goes on; {last}.")
+            return state.step in steps
 
     def _resume(self) -> TrainState:
         """The state to go on from: the newest checkpoint's, or a new one."""
@@ -236,67 +307,11 @@ class Trainer:
             self.checkpoints.average(self.model, len(steps))
         self.model.eval()
         result = self._measured()
+        if result is None:
+            self.state.finished = ""  # to the caller; the checkpoint says that only this is left to do
+            return
         better = self.state.best is None or result.goal > self.state.best
         self.log.record("average", self.state.step, {**result.metrics, "of": len(steps), "best": better})
         if self.team.leads:
             self.checkpoints.save_average(self.model, steps, best=better)
         self.team.wait()
-
-
-class _Window:
-    """Sums since the last report, kept on the device until the report asks for them."""
-
-    def __init__(self, state: TrainState) -> None:
-        self.skipped_in_a_row = 0
-        self.reset(state)
-
-    def reset(self, state: TrainState) -> None:
-        self.nll: list[Tensor] = []
-        self.updates: list[Update] = []
-        self.count, self.real, self.padded = 0, 0, 0
-        self.rate = 0.0
-        self.began, self.skipped = state.seconds, 0
-
-    def see(self, batch: Batch) -> None:
-        assert batch.target_out is not None and batch.target_lengths is not None
-        self.padded += batch.target_out.numel()
-        self.real += int(batch.target_lengths.sum())
-
-    def add(self, nll: Tensor, count: int, update: Update, rate: float) -> None:
-        self.nll.append(nll)
-        self.updates.append(update)
-        self.count += count
-        self.rate = rate
-
-    def brief(self, loss: Tensor) -> dict[str, Any]:
-        """What moves beside the progress bar; on an accelerator the loss waits for the report."""
-        return {"lr": self.rate} if loss.is_cuda else {"loss": loss.item(), "lr": self.rate}
-
-    def close(self, state: TrainState, team: Team) -> dict[str, Any]:
-        skips = torch.stack([update.skipped for update in self.updates]).tolist()
-        self.skipped = int(sum(skips))
-        for skip in skips:
-            self.skipped_in_a_row = self.skipped_in_a_row + 1 if skip else 0
-        seconds = max(state.seconds - self.began, 1e-9)
-        return {
-            "loss": team.sum(torch.stack(self.nll).sum()).item() / self.count,
-            "learning_rate": self.rate,
-            "gradient_norm": torch.stack([update.norm for update in self.updates]).median().item(),
-            **self._clipping(),
-            "tokens_per_second": self.count / seconds,
-            "padding": 1 - self.real / self.padded,
-            "skipped": self.skipped,
-            "epoch": state.epoch,
-            "memory_mb": round(peak_memory_mb()),
-            "seconds": round(state.seconds, 2),
-            "target_tokens": state.target_tokens,
-        }
-
-    def _clipping(self) -> dict[str, float]:
-        """How often the gradient was too long, and to which part of its length it was cut on average."""
-        excess = torch.stack([update.excess for update in self.updates]).cpu()
-        cut = excess[(excess > 1) & excess.isfinite()]  # infinitely long: skipped, not cut
-        return {
-            "clipped": len(cut) / len(excess),
-            "clip_factor": cut.reciprocal().mean().item() if len(cut) else 1.0,
-        }

@@ -248,6 +248,8 @@ DAMAGES = {
     "a list": ("source.json", lambda _: b"[]"),
     "no checksum": ("source.json", lambda _: b"{}"),
     "unknown kind": ("source.json", lambda data: data.replace(b"unigram", b"trigram")),
+    "known kind": ("source.json", lambda data: data.replace(b"unigram", b"word")),
+    "another setting": ("source.json", lambda data: data.replace(b'"lowercase": false', b'"lowercase": true')),
 }
 
 

@@ -200,3 +200,99 @@ def test_the_mean_of_the_last_checkpoints(tmp_path: Path, toy: Build) -> None:
     checkpoints.save_average(model, [2, 3], best=True)
     assert (load_file(tmp_path / "best" / "model.safetensors")["output.bias"] == 2.5).all()
     assert checkpoints.steps() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "training.safetensors", "state.json"])
+def test_a_damaged_checkpoint_is_set_aside_if_one_before_it_is_sound(
+    tmp_path: Path, toy: Build, name: str
+) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    _save(checkpoints, toy(), 5, best_step=5)
+    _save(checkpoints, toy(), 10, best_step=5)
+    _save(checkpoints, toy(), 15, best_step=15)
+    _flip(tmp_path / "step-15" / name)
+    (note,) = checkpoints.recover()
+    assert f"step-15/{name}" in note
+    assert note.endswith("It is set aside, and the run goes on from step 10.")
+    assert checkpoints.steps() == [5, 10]
+    assert (tmp_path / "damaged-step-15" / name).is_file()
+    assert os.readlink(tmp_path / "best") == "step-10"
+    restored = checkpoints.restore(toy())
+    assert restored is not None
+    assert restored[1].step == 10
+    assert os.readlink(tmp_path / "best") == "step-5"
+    assert checkpoints.recover() == []
+
+
+def _flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 4
+    file.write_bytes(content)
+
+
+def test_the_only_checkpoint_stays_where_it_is(tmp_path: Path, toy: Build) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    _save(checkpoints, toy(), 5, best_step=5)
+    _flip(tmp_path / "step-5" / "model.safetensors")
+    assert checkpoints.recover() == []  # nothing to go on from: to restore it says why
+    assert checkpoints.steps() == [5]
+
+
+def test_the_best_one_does_not_go_while_it_is_served(tmp_path: Path, toy: Build) -> None:
+    """The best one could not be saved, so `best` still is the one before it."""
+    model, checkpoints = toy(), Checkpoints(tmp_path, keep=1)
+    _save(checkpoints, model, 5, best_step=5)
+    _save(checkpoints, model, 10, best_step=7)
+    _save(checkpoints, model, 15, best_step=7)
+    assert checkpoints.steps() == [5, 15]
+    assert (tmp_path / "best" / "model.safetensors").is_file()
+
+
+def test_an_old_checkpoint_that_cannot_be_read_does_not_disturb(tmp_path: Path, toy: Build) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    _save(checkpoints, toy(), 5)
+    (tmp_path / "step-5" / "state.json").write_text("{")
+    _save(checkpoints, toy(), 10)
+    assert checkpoints.steps() == [5, 10]
+
+
+def test_a_damaged_checkpoint_is_not_averaged(tmp_path: Path, toy: Build) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    for step in (1, 2):
+        _save(checkpoints, toy(), step)
+    _flip(tmp_path / "step-1" / "model.safetensors")
+    with pytest.raises(SeqloomError, match=r"step-1/model\.safetensors is damaged"):
+        checkpoints.average(toy(), 2)
+
+
+@pytest.mark.parametrize("best", [True, False])
+def test_a_crash_before_the_average_was_served_is_mended(tmp_path: Path, toy: Build, best: bool) -> None:
+    model, checkpoints = toy(), Checkpoints(tmp_path)
+    for step in (1, 2):
+        _save(checkpoints, model, step, best_step=2)
+    checkpoints.save_average(model, [1, 2], best=best)
+    os.remove(tmp_path / "best")
+    os.symlink("step-2", tmp_path / "best")
+    checkpoints.restore(model)
+    assert os.readlink(tmp_path / "best") == ("average" if best else "step-2")
+
+
+def test_no_bit_of_the_state_changes_unnoticed(tmp_path: Path, toy: Build) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    _save(checkpoints, toy(), 5, best_step=5)
+    file = tmp_path / "step-5" / "state.json"
+    content = file.read_bytes()
+    noticed = 0
+    for bit in range(0, 8 * len(content), 7):
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(changed)
+        try:
+            restored = checkpoints.restore(toy())
+        except SeqloomError as error:
+            noticed += "state.json cannot be read" in error.message
+        else:  # white space
+            assert restored is not None
+            assert restored[1] == _state(5, best_step=5)
+            noticed += 1
+    assert noticed == len(range(0, 8 * len(content), 7))

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -150,3 +152,47 @@ def test_durations_as_people_say_them(seconds: float, words: str) -> None:
 
 def test_the_peak_memory_is_plausible() -> None:
     assert 10 < peak_memory_mb() < 1_000_000
+
+
+def test_what_the_disk_refuses_goes_with_the_next_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write, room = os.write, [10]
+
+    def small(handle: int, content: bytes) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = write(handle, content[: room[0]])
+        room[0] -= written
+        return written
+
+    with RunLog(tmp_path) as log:
+        monkeypatch.setattr(os, "write", small)
+        log.record("train", 1, {"loss": 1.0})
+        assert "metrics.jsonl cannot be written: No space left on device" in capsys.readouterr().err
+        room[0] = 10_000
+        log.record("train", 2, {"loss": 2.0})
+    assert [line["step"] for line in _lines(tmp_path)] == [1, 2]
+    assert len((tmp_path / "log.txt").read_text().splitlines()) == 2
+
+
+def test_the_last_line_is_tried_once_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int, content: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with RunLog(tmp_path, quiet=True) as log:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full)
+            log.record("train", 1, {"loss": 1.0})
+        assert _lines(tmp_path) == []
+    assert [line["step"] for line in _lines(tmp_path)] == [1]
+
+
+@pytest.mark.parametrize("averaged", [True, False])
+def test_an_average_that_is_not_there_was_not_recorded(tmp_path: Path, averaged: bool) -> None:
+    with RunLog(tmp_path, quiet=True) as log:
+        log.record("valid", 4, {"loss": 1.0})
+        log.record("average", 4, {"loss": 1.0})
+    with RunLog(tmp_path, step=4, averaged=averaged, quiet=True):
+        pass
+    assert [line["kind"] for line in _lines(tmp_path)] == (["valid", "average"] if averaged else ["valid"])

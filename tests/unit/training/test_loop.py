@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -346,3 +347,113 @@ def test_a_short_run_of_nothing_but_nonfinite_gradients_is_no_success(make_train
         trainer.model.source.weight.fill_(float("nan"))
     with pytest.raises(SeqloomError, match="not finite"):
         trainer.run()
+
+
+def _refusing(trainer: Any, *steps: int) -> None:
+    """The disk has no room for the checkpoints of these steps."""
+    save = trainer.checkpoints.save
+
+    def refuse(weights: Any, training: Any, state: Any) -> None:
+        if state.step in steps:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        save(weights, training, state)
+
+    trainer.checkpoints.save = refuse
+
+
+def test_a_full_disk_does_not_end_a_run_that_saves_again_later(make_trainer: Make) -> None:
+    whole = make_trainer("whole", max_steps=12, validate=_goals(1, 5, 3))
+    whole.run()
+    trainer = make_trainer("full", max_steps=12, validate=_goals(1, 5, 3))
+    _refusing(trainer, 8)
+    state = trainer.run()
+    assert trainer.checkpoints.steps() == [4, 12]
+    assert trainer.log.said == [
+        "The checkpoint of step 8 cannot be written: No space left on device. "
+        "Training goes on; the last good one is that of step 4."
+    ]
+    assert (state.best, state.best_step) == (3, 12)  # of those that are there
+    assert os.readlink(trainer.checkpoints.folder / "best") == "step-12"
+    files = [one.checkpoints.path(12) / "training.safetensors" for one in (whole, trainer)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize("stop", [None, 6])
+def test_a_full_disk_at_the_end_is_an_error_and_the_run_can_go_on(make_trainer: Make, stop: int | None) -> None:
+    trainer = make_trainer(max_steps=8)
+    if stop:
+        _at_step(trainer, stop)
+    _refusing(trainer, 6, 8)
+    with pytest.raises(SeqloomError, match=r"step \d cannot be written: No space left on device\.") as caught:
+        trainer.run()
+    assert caught.value.hint.startswith("the last good one is that of step 4; ")
+    assert make_trainer(max_steps=8).run().finished == "reached train.max_steps=8"
+
+
+def test_a_full_disk_from_the_beginning(make_trainer: Make) -> None:
+    trainer = make_trainer(max_steps=8)
+    _refusing(trainer, 4, 8)
+    with pytest.raises(SeqloomError) as caught:
+        trainer.run()
+    assert "there is no earlier one" in trainer.log.said[0]
+    assert caught.value.hint.startswith("there is no earlier one; ")
+
+
+def _some_goals(*goals: float | None) -> Callable[[], Validation | None]:
+    """Validations that give these goals one after the other; None: broken off."""
+    left = iter(goals)
+    return lambda: None if (goal := next(left)) is None else Validation({"loss": 0.0}, goal)
+
+
+def _broken_off(trainer: Any, step: int, validate: Callable[[], Validation]) -> None:
+    """Somebody wants the run to end while it validates at that step."""
+    asked: list[bool] = []
+
+    def stopped() -> Validation | None:
+        if trainer.state.step == step:
+            asked.append(True)
+            return None
+        return validate()
+
+    trainer.validate, trainer.stop = stopped, lambda: bool(asked)
+
+
+@pytest.mark.parametrize("step", [4, 8, 10])
+def test_a_validation_that_is_broken_off_is_made_up_for(make_trainer: Make, step: int) -> None:
+    options = {"max_steps": 10, "keep": 5, "ema": 0.9}
+    goals = {4: 1.0, 8: 5.0, 10: 3.0}
+    whole = make_trainer("whole", **options)
+    whole.validate = lambda: Validation({"loss": 0.0}, goals[whole.state.step])
+    whole.run()
+    first = make_trainer("parts", **options)
+    _broken_off(first, step, lambda: Validation({"loss": 0.0}, goals[first.state.step]))
+    state = first.run()
+    assert (state.step, state.finished) == (step, "")
+    assert first.log.steps("valid") == [one for one in (4, 8, 10) if one < step]
+    second = make_trainer("parts", **options)
+    second.validate = lambda: Validation({"loss": 0.0}, goals[second.state.step])
+    assert replace(second.run(), seconds=0) == replace(whole.state, seconds=0)
+    assert second.log.steps("valid") == [one for one in (4, 8, 10) if one >= step]
+    assert second.checkpoints.steps() == whole.checkpoints.steps()
+    for name in ("model.safetensors", "training.safetensors"):
+        files = [trainer.checkpoints.path(10) / name for trainer in (whole, second)]
+        assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_validation_can_be_broken_off_twice(make_trainer: Make) -> None:
+    for _ in range(2):
+        trainer = make_trainer(max_steps=4)
+        _broken_off(trainer, 4, trainer.validate)
+        assert trainer.run().finished == ""
+        assert trainer.checkpoints.steps() == [4]
+    assert make_trainer(max_steps=4).run().finished == "reached train.max_steps=4"
+
+
+def test_an_average_that_is_broken_off_is_made_later(make_trainer: Make) -> None:
+    options = {"max_steps": 8, "average": 2, "keep": 2}
+    trainer = make_trainer(validate=_some_goals(1.0, 2.0, None), **options)
+    assert trainer.run().finished == ""
+    assert not trainer.checkpoints.has_average()
+    again = make_trainer(validate=_some_goals(3.0), **options)
+    assert again.run().finished == "reached train.max_steps=8"
+    assert os.readlink(again.checkpoints.folder / "best") == "average"

@@ -1,0 +1,97 @@
+"""Batches that memory is too small for: cut by rows, for the sum of the parts' gradients is the whole's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from seqloom.errors import SeqloomError
+from seqloom.team import Team
+from seqloom.types import PAD, Batch
+
+# What torch says when the host has no memory left; it has no class of its own for that.
+_HOST = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
+
+
+class Cut(NamedTuple):
+    """What was computed, and into how many parts the batches had to be cut for it."""
+
+    total: Tensor
+    parts: int
+
+
+def fit(attempt: Callable[[int], Tensor], most: int, forget: Callable[[], None]) -> Cut | None:
+    """What `attempt(parts)` gives for the first of 1, 2, 4, ... `most` parts that fit into memory; else None.
+
+    An attempt that failed half way has added to the gradients and drawn random numbers: `forget` clears the
+    former, and the latter are drawn again, so the result depends on the number of parts alone.
+    """
+    random, parts = _Random(), 1
+    while (total := _unless_out_of_memory(attempt, parts)) is None:
+        forget()
+        random.restore()
+        if parts >= most:
+            return None
+        parts = min(2 * parts, most)
+    return Cut(total, parts)
+
+
+def _unless_out_of_memory(attempt: Callable[[int], Tensor], parts: int) -> Tensor | None:
+    """What the attempt gives; when this returns None, nothing refers to what it had computed any more."""
+    try:
+        return attempt(parts)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()  # free blocks of other sizes can make one that is large enough
+    return None
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a device or the host had no memory left."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return any(words in str(error) for words in _HOST)
+
+
+class _Random:
+    """The random generators as they are now."""
+
+    def __init__(self) -> None:
+        self.host = torch.get_rng_state()
+        self.device = torch.cuda.get_rng_state() if torch.cuda.is_available() else None
+
+    def restore(self) -> None:
+        torch.set_rng_state(self.host)
+        if self.device is not None:
+            torch.cuda.set_rng_state(self.device)
+
+
+def split(batch: Batch, parts: int) -> Iterator[Batch]:
+    """The rows of a batch in so many parts, or one by one if there are fewer."""
+    if parts == 1:
+        yield batch
+        return
+    rows = len(batch.source)
+    size = -(-rows // parts)
+    tensors = {f.name: v for f in fields(batch) if isinstance(v := getattr(batch, f.name), Tensor)}
+    for first in range(0, rows, size):
+        part = {name: tensor[first : first + size] for name, tensor in tensors.items()}
+        asked = int((part["target_out"] != PAD).sum())
+        yield replace(batch, **part, target_tokens=asked)
+
+
+def too_large(batches: Sequence[Batch], step: int, budget: int, team: Team) -> SeqloomError:
+    """The error when not even single rows fit; a team would have to agree on parts, so it does not try."""
+    what = "a single line" if team.size == 1 else f"the part of process {team.rank}"
+    width = max(batch.source.shape[1] for batch in batches)
+    return SeqloomError(
+        f"Memory is not enough for {what} of the batch at step {step:,}, {width:,} source tokens wide.",
+        f"lower data.max_length or train.batch_tokens (it is {budget:,}), or make the model smaller (model.*); "
+        "the last checkpoint is good",
+    )
