@@ -14,9 +14,19 @@ from seqloom.text.pair import TokenizerPair
 
 
 def seqloom(
-    model: Model, workload: Workload, _environments: Path, folder: Path, *, name: str = "seqloom"
+    model: Model,
+    workload: Workload,
+    _environments: Path,
+    folder: Path,
+    *,
+    name: str = "seqloom",
+    processes: int = 1,
+    shard: bool = False,
 ) -> Measurement:
-    """`seqloom train` on the raw text, with the tokenizer that it trains by itself."""
+    """`seqloom train` on the raw text, with the tokenizer that it trains by itself.
+
+    Several processes have the workload's threads between them.
+    """
     corpus, run = workload.corpus, folder / "run"
     files = {"source": "train.en", "target": "train.de", "valid-source": "val.en", "valid-target": "val.de"}
     settings = {
@@ -27,11 +37,12 @@ def seqloom(
         "train.max_minutes": workload.seconds / 60,
         "train.log_every": 1,
         "train.checkpoint_every": 10**9,  # only at the end, after the last line that counts
-        "train.threads": workload.threads,
+        "train.threads": max(1, workload.threads // processes),
+        "train.shard": shard,
     }
     measurement = measure(
         [
-            *(sys.executable, "-m", "seqloom", "train", "--out", str(run)),
+            *(sys.executable, "-m", "seqloom", "train", "--out", str(run), "--processes", str(processes)),
             *(part for flag, file in files.items() for part in (f"--{flag}", corpus.file(file))),
             *(part for key, value in settings.items() for part in ("--set", f"{key}={value}")),
         ],

@@ -70,6 +70,10 @@ CONTESTANTS: dict[str, dict[str, Contestant]] = {
     "transformer": {
         "seqloom": partial(seqloom, _TRANSFORMER),
         "opennmt": partial(opennmt, _TRANSFORMER),
+        "seqloom-2": partial(seqloom, _TRANSFORMER, name="seqloom, 2 processes", processes=2),
+        "seqloom-2-sharded": partial(
+            seqloom, _TRANSFORMER, name="seqloom, 2 processes, sharded", processes=2, shard=True
+        ),
         "huggingface": partial(huggingface, _TRANSFORMER),
         "joeynmt": partial(joeynmt, _TRANSFORMER),
     },

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
+from typing import Any
+
+LONGEST = 1500  # characters of a message: what it quotes may be a whole file
+
+_QUOTE = reprlib.Repr()
+_QUOTE.maxstring = _QUOTE.maxother = _QUOTE.maxlong = 200
+_QUOTE.maxlist = _QUOTE.maxtuple = _QUOTE.maxdict = 6
+_QUOTE.maxlevel = 2
 
 
 class SeqloomError(Exception):
@@ -14,11 +23,25 @@ class SeqloomError(Exception):
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = _sentence(message)
+        self.hint = _sentence(hint)
 
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+def _sentence(text: str) -> str:
+    """The text on one line, not too long; what would move a terminal's cursor or colour it is spelled."""
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def quoted(value: Any) -> str:
+    """The value as it is written, cut where it is long: a few lines of YAML can stand for gigabytes."""
+    return _QUOTE.repr(value)
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> SeqloomError:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, quoted
 
 
 class Settings(BaseModel):
@@ -29,12 +29,12 @@ class Settings(BaseModel):
                 raise unknown_option(key, cls._options(section, path[:-1]), where) from error
             if first["type"] == "model_type":
                 raise SeqloomError(
-                    f"{key} in {where} must be a section of options, got {first['input']!r}."
+                    f"{key} in {where} must be a section of options, got {quoted(first['input'])}."
                 ) from error
             if first["type"] == "value_error":
                 raise SeqloomError(f"{first['ctx']['error']} (in {where}).") from error
             message = first["msg"][0].lower() + first["msg"][1:]
-            raise SeqloomError(f"{key} in {where}: {message}, got {first['input']!r}.") from error
+            raise SeqloomError(f"{key} in {where}: {message}, got {quoted(first['input'])}.") from error
 
     @classmethod
     def sections(cls) -> dict[str, type[Settings]]:
@@ -76,7 +76,7 @@ class ModelSettings(Settings):
             return given
         size = given.get("size", cls.model_fields["size"].default)
         if not isinstance(size, str) or size not in cls.SIZES:
-            raise ValueError(f"size must be one of {', '.join(cls.SIZES)}, got {size!r}")
+            raise ValueError(f"size must be one of {', '.join(cls.SIZES)}, got {quoted(size)}")
         return {**cls.SIZES[size], **{key: value for key, value in given.items() if value is not None}}
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -161,7 +162,64 @@ def test_a_signal_is_remembered_and_the_second_interrupt_is_not_waited_for() -> 
         assert not stop()
         os.kill(os.getpid(), signal.SIGINT)
         assert stop()
-        assert said == ["SIGINT received: saving after this step"]
+        assert said == ["SIGINT received: saving"]
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("when", ["loss", "metrics"])
+def test_who_is_asked_to_stop_does_not_finish_validating(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    settings = {**SETTINGS, "data.train": str(table), "train.metrics": "bleu", "train.batch_tokens": 20}
+    run(table, tmp_path / "whole", **settings)
+    made = pipeline.create(compose(values=settings), tmp_path / "run", quiet=True)
+    place = pipeline if when == "loss" else pipeline.ModelTranslator
+    name = "batch_loss" if when == "loss" else "translate"  # of the validation part
+    original, calls = getattr(place, name), []
+
+    def asked(*given: Any, **options: Any) -> Any:
+        calls.append(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return original(*given, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, name, asked)
+        state = pipeline.continue_run(made, quiet=True)
+    assert len(calls) == 1
+    assert (state.step, state.finished) == (2, "")
+    assert measured(made.folder, "valid") == []
+    assert "SIGTERM received: saving" in (made.folder / "log.txt").read_text()
+    pipeline.continue_run(made, quiet=True)
+    for file in ("model.safetensors", "training.safetensors"):
+        last = Path("checkpoints", "step-4", file)
+        assert (made.folder / last).read_bytes() == (tmp_path / "whole" / last).read_bytes()
+    assert [line["step"] for line in measured(made.folder, "valid")] == [2, 4]
+
+
+def test_a_disk_that_fails_when_a_run_goes_on_is_a_sentence(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run(table, tmp_path / "run")
+
+    def broken(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(folder / "metrics.jsonl"))
+
+    monkeypatch.setattr("seqloom.training.log.write_atomically", broken)
+    with pytest.raises(
+        SeqloomError, match=r"run cannot go on: .*metrics\.jsonl: Read-only file system"
+    ) as caught:
+        pipeline.continue_run(Run.open(folder), quiet=True)
+    assert f"seqloom resume {folder}" in caught.value.hint
+
+
+def test_first_weights_that_are_damaged_are_named(table: Path, tmp_path: Path) -> None:
+    first = run(table, tmp_path / "first")
+    values = {**SETTINGS, "data.train": str(table), "train.init_from": str(first)}
+    made = pipeline.create(compose(values=values), tmp_path / "second", quiet=True)
+    content = bytearray(made.initial_file.read_bytes())
+    content[-1] ^= 1
+    made.initial_file.write_bytes(content)
+    with pytest.raises(SeqloomError, match=r"initial\.safetensors is damaged"):
+        pipeline.continue_run(made, quiet=True)

@@ -192,7 +192,7 @@ def _print_json(value: Any) -> None:
 def _print(*tables: Table) -> None:
     from rich.console import Console
 
-    console = Console()
+    console = Console(markup=False)  # a file may be called [b].tsv
     for table in tables:
         console.print(table)
 

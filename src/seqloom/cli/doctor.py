@@ -14,7 +14,7 @@ def doctor(
     json_: Annotated[bool, typer.Option("--json", help="A list of objects.")] = False,
 ) -> None:
     """Say what is wrong with a run, with the evidence: learning rate, fit, gradients, heads, padding, data."""
-    from seqloom.files import read_json
+    from seqloom.files import read_object
     from seqloom.inspect.doctor import Patient, diagnose
     from seqloom.run import Run, load_model
 
@@ -24,7 +24,7 @@ def doctor(
         Patient(
             config=opened.config().train,
             metrics=opened.metrics(),
-            data=read_json(report) if report.is_file() else {},
+            data=read_object(report) if report.is_file() else {},
             model=load_model(opened)[0],
         )
     )

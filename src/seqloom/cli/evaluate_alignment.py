@@ -126,11 +126,11 @@ def _attention(
 
 def _keep(run: Path, look: Look, gold: Path) -> None:
     """Writes which head aligns words best."""
-    from seqloom.files import write_json
+    from seqloom.files import sealed, write_json
     from seqloom.run import Run
 
     assert look.head is not None
-    write_json(Run.open(run).alignment_file, {**look.head._asdict(), "chosen_by": str(gold)})
+    write_json(Run.open(run).alignment_file, sealed({**look.head._asdict(), "chosen_by": str(gold)}))
     print(f"the alignments of {run} are from now on those of {look.name}", file=sys.stderr)
 
 
@@ -147,4 +147,4 @@ def _print(scores: list[tuple[str, AlignmentScore]]) -> None:
         shares = (score.aer, score.precision, score.recall, score.f1)
         counts = (score.links, score.sure, score.sentences)
         table.add_row(name, *(f"{100 * share:.1f}" for share in shares), *(f"{count:,}" for count in counts))
-    Console().print(table)
+    Console(markup=False).print(table)  # a file may be called [b].links

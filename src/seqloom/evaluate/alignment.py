@@ -11,7 +11,7 @@ from seqloom.errors import SeqloomError
 
 Link = tuple[int, int]  # source and target position, from 0
 
-_LINK = re.compile(r"(\d+)(-|p|\?)(\d+)", re.ASCII)
+_LINK = re.compile(r"(\d{1,9})(-|p|\?)(\d{1,9})", re.ASCII)
 
 
 class Gold(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -205,3 +206,29 @@ def test_an_unknown_engine(run: Run) -> None:
     with pytest.raises(SeqloomError, match="There is no engine called 'ctranslate'") as error:
         load_translator(run.folder, "ctranslate")
     assert error.value.hint == "did you mean 'ctranslate2'?"
+
+
+def _flip(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 16
+    file.write_bytes(content)
+
+
+def test_a_damaged_conversion_in_the_cache_is_made_again(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path))
+    before = load_translator(run.folder, "ctranslate2", wanted=GREEDY).translator.translate(["a g j"])
+    (file,) = tmp_path.rglob("model.bin")
+    whole = file.read_bytes()
+    _flip(file)
+    after = load_translator(run.folder, "ctranslate2", wanted=GREEDY).translator.translate(["a g j"])
+    assert after == before
+    assert file.read_bytes() == whole
+
+
+def test_a_damaged_export_is_named(exported: Path, tmp_path: Path) -> None:
+    shutil.copytree(exported, tmp_path / "model")
+    _flip(tmp_path / "model" / "model.bin")
+    with pytest.raises(SeqloomError, match=r"model\.bin is damaged: its checksum is not the recorded one"):
+        load_translator(tmp_path / "model")

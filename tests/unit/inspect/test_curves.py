@@ -29,7 +29,7 @@ NEW = [_train(2, **_norms(1, 2, 3, 4, 5, 0.0)), _train(3, **_norms(1, None, 3, 4
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The figures, kept instead of written."""
     figures: list[Any] = []
-    monkeypatch.setattr("seqloom.inspect.curves.save_figure", lambda figure, path: figures.append(figure))
+    monkeypatch.setattr("seqloom.inspect.curves.save_figure", lambda figure, path, **_: figures.append(figure))
     return figures
 
 

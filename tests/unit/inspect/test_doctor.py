@@ -69,7 +69,8 @@ LAYERS = {"encoder.0": 1e-7, "encoder.1": 0.1, "decoder.0": 0.1, "decoder.1": 0.
     [
         (_train([6.0, 3.0, 2.0, 4.0]), "diverged. 2 at step 300, 4 at step 400"),
         (_train([6.0, 3.0, None]), "diverged. 3 at step 200, inf at step 300"),
-        (_train(FALLING, skipped=3), "not finite. 3 of 600 updates"),
+        (_train(FALLING, skipped=3), "not finite. 18 of 600 updates"),
+        (_train(FALLING[:3]) + _train(FALLING, spikes=2)[3:], "updates. 6 updates, first before step 400"),
         (_train(FALLING, clipped=0.8), "Most gradients were clipped"),
         (
             _train([6.0, 5.99, 5.98, 5.97, 5.96]),

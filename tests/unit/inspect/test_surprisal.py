@@ -14,7 +14,7 @@ from seqloom.inspect.surprisal import surprisal_picture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The figures that would be written."""
     drawn: list[Any] = []
-    monkeypatch.setattr(surprisal, "save_figure", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(surprisal, "save_figure", lambda figure, path, **_: drawn.append(figure))
     return drawn
 
 

@@ -31,8 +31,9 @@ from seqloom.types import PAD
 NEVER = -99.0
 _LN10 = math.log(10)
 _BLOCK = 1 << 16  # lines that are put together at a time
+_LONGEST = 1 << 20  # bytes of a line; what is longer is no entry, and falls apart here
 _GAP = re.compile(r"[ \t]+")
-_COUNT = re.compile(r"ngram (\d+) *= *(\d+)")
+_COUNT = re.compile(r"ngram (\d{1,9}) *= *(\d{1,18})")
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class _Reader:
 
     def _line(self) -> str:
         """The next line, without what surrounds it."""
-        raw = self.file.readline()
+        raw = self.file.readline(_LONGEST)
         self.number += 1
         if not raw:
             raise self._wrong(

@@ -1,0 +1,127 @@
+"""Files that claim, or unpack to, more than any memory: an end to it, and a sentence that says so."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import shutil
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqloom.config import from_tree
+from seqloom.data.lines import lines
+from seqloom.errors import LONGEST, SeqloomError, quoted
+from seqloom.exchange.marian_folder import MarianConfig
+from seqloom.files import read_json
+from seqloom.run import Run
+from seqloom.statistical.ngram.arpa import read_arpa
+from seqloom.text import frames
+from seqloom.text.frames import read_features
+
+pytestmark = pytest.mark.usefixtures("little_memory")
+
+
+@pytest.fixture(scope="module")
+def bomb() -> bytes:
+    """128 KB that unpack to a line of 128 MB."""
+    return gzip.compress(b"x" * (1 << 27), 1)
+
+
+def test_a_line_without_end(bomb: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(bomb)
+    with pytest.raises(SeqloomError, match=r"a\.gz, line 1 has more than 67,108,864 bytes"):
+        list(lines(str(tmp_path / "a.gz")))
+
+
+def test_an_arpa_file_without_lines(bomb: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.arpa.gz").write_bytes(bomb)
+    with pytest.raises(SeqloomError, match=r"has no .data"):
+        read_arpa(tmp_path / "a.arpa.gz")
+
+
+@pytest.mark.parametrize("rows", [10**6, 10**9, 10**12, 10**18])
+def test_an_array_of_more_than_there_is(rows: int, tmp_path: Path) -> None:
+    out = io.BytesIO()
+    shape = {"descr": "<f4", "fortran_order": False, "shape": (rows, 3)}
+    np.lib.format.write_array_header_1_0(out, shape)
+    (tmp_path / "a.npy").write_bytes(out.getvalue() + bytes(120))
+    with pytest.raises(SeqloomError, match=r"a\.npy cannot be read as features: it is no array file"):
+        read_features(str(tmp_path / "a.npy"))
+
+
+def test_an_archive_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez_compressed(tmp_path / "a.npz", a=np.zeros((1000, 1000)))
+    assert (tmp_path / "a.npz").stat().st_size < 10_000
+    assert read_features(str(tmp_path / "a.npz")).frames.shape == (1000, 1000)
+    frames._archive.cache_clear()
+    monkeypatch.setattr(frames, "_LARGEST", 1_000_000)
+    with pytest.raises(SeqloomError, match=r"an array in it has more than 1,000,000 bytes"):
+        read_features(str(tmp_path / "a.npz"))
+
+
+def test_sound_of_a_rate_that_cannot_be(tmp_path: Path) -> None:
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setparams((1, 2, 2_000_000_000, 0, "NONE", ""))
+        file.writeframes(bytes(400))
+    with pytest.raises(SeqloomError, match="it has 2000000000 samples of 16 bits per second"):
+        read_features(str(tmp_path / "a.wav"))
+
+
+@pytest.mark.parametrize("model", ["transformer", "lm", "lstm-dot"])
+def test_layers_without_end(model: str) -> None:
+    with pytest.raises(SeqloomError, match=r"model\.layers in .*less than or equal to 1000"):
+        from_tree({"model": {"name": model, "layers": 10**9}}, "the test")
+
+
+PARTS = ("layers", "attention_heads", "ffn_dim")
+SIZES = {f"{side}_{part}": 2 for side in ("encoder", "decoder") for part in PARTS}
+
+
+def test_a_vocabulary_without_end() -> None:
+    with pytest.raises(SeqloomError, match=r"config\.vocab_size in .*less than or equal to"):
+        MarianConfig.checked({"model_type": "marian", "d_model": 8, **SIZES, "vocab_size": 10**12}, "config")
+
+
+def test_what_is_quoted_is_short() -> None:
+    value: object = "x"
+    for _ in range(30):
+        value = [value] * 10
+    assert len(quoted(value)) < LONGEST
+    assert quoted("abc") == "'abc'"
+    assert quoted([1, 2]) == "[1, 2]"
+
+
+def test_a_message_is_one_printable_line() -> None:
+    error = SeqloomError("There is no file \x1b[2J\u202e\udcff.\nTraceback", "x" * 10_000)
+    assert error.message == r"There is no file \x1b[2J\u202e\udcff.\nTraceback"
+    assert len(error.hint) < LONGEST + 10
+    assert str(SeqloomError("Größe ≤ 5, „so“.", "▁")) == "Größe ≤ 5, „so“.\n  hint: ▁"
+
+
+def test_a_run_has_nothing_but_files_and_folders_of_its_own(runs: dict[str, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(runs["transformer"], tmp_path / "run", symlinks=True))
+    assert Run.open(folder).checkpoints().steps() == [2, 4]
+    (tmp_path / "link").symlink_to(folder)
+    Run.open(tmp_path / "link")  # the run itself may be one
+    (folder / "notes").symlink_to("/etc/hostname")
+    with pytest.raises(SeqloomError, match="notes is a link that leads out of the run directory"):
+        Run.open(folder)
+    (folder / "notes").unlink()
+    os.mkfifo(folder / "notes")
+    with pytest.raises(SeqloomError, match="notes is neither a file nor a folder"):
+        Run.open(folder)
+    (folder / "notes").unlink()
+    (folder / "checkpoints" / "step-²").mkdir()  # no number, though Python calls it a digit
+    assert Run.open(folder).checkpoints().steps() == [2, 4]
+
+
+def test_numbers_in_json_without_end(tmp_path: Path) -> None:
+    for content in ("9" * 10_000, "[" * 100_000, json.dumps("x")[:-1]):
+        (tmp_path / "a.json").write_text(content)
+        with pytest.raises(SeqloomError, match=r"a\.json is missing or damaged"):
+            read_json(tmp_path / "a.json")

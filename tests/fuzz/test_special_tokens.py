@@ -1,0 +1,105 @@
+"""What looks like a control symbol is text when a person writes it."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import strategies as st
+
+from seqloom.decode.filling import Filler
+from seqloom.run import load, load_filler, load_scorer
+from seqloom.text.config import MASK, Kind
+from seqloom.text.marian import MarianTokenizer, as_marian
+from seqloom.text.tokenizer import Tokenizer
+from seqloom.types import BOS, EOS, PAD, UNK
+
+# The names of all pieces that are no text, what marks a space, and what other programs reserve.
+SPECIALS = [
+    *("<s>", "</s>", "<pad>", "<unk>", "<0x0A>", "<0xE2>", "▁", MASK, "⁇", "▅", "\ue009"),
+    *("<2de>", ">>fra<<", "<|endoftext|>", "[CLS]", "[SEP]", "<mask>", "<extra_id_0>", "<unused-7>", "\x00"),
+]
+TEXTS = st.lists(st.sampled_from([*SPECIALS, "a", " ", "man", "é"]), min_size=1, max_size=6).map("".join)
+
+
+@cache
+def tokenizer(kind: Kind, *, bytes: bool) -> Tokenizer:
+    """Trained on text that holds such words, with [MASK] as a symbol of its own."""
+    lines = ["a man is a man", "ein Mann", *(f"a {special} b" for special in SPECIALS), "".join(SPECIALS)] * 3
+    return Tokenizer.train(
+        lines,
+        kind=kind,
+        vocab_size=400,
+        normalize="none",
+        lowercase=False,
+        collapse_spaces=False,
+        byte_fallback=bytes,
+        tags=(MASK,),
+    )
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("bytes", [True, False])
+def test_no_text_is_a_control_symbol(kind: Kind, bytes: bool, fuzz: Any) -> None:
+    one = tokenizer(kind, bytes=bytes)
+    controls = {PAD, BOS, EOS, one.symbol(MASK), *([UNK] if bytes else [])}
+
+    def check(text: str) -> None:
+        ids = one.encode(text)
+        assert controls.isdisjoint(ids)
+        assert one.encode_batch([text, "a", text], 1) == [ids, one.encode("a"), ids]
+        assert len(one.surfaces(text)) == len(ids)
+        if bytes:
+            assert one.decode(ids) == text
+
+    for special in SPECIALS:
+        for text in (special, f"a {special} b", special * 2, f"x{special}x"):
+            check(text)
+    fuzz(TEXTS, check)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_nor_in_the_form_of_marian(kind: Kind, fuzz: Any) -> None:
+    one: MarianTokenizer = as_marian(tokenizer(kind, bytes=True))
+
+    def check(text: str) -> None:
+        assert {PAD, BOS, EOS}.isdisjoint(one.encode(text))
+
+    for special in SPECIALS:
+        check(f"a {special} b")
+    fuzz(TEXTS, check)
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_only_where_gaps_are_asked_for_mask_is_the_symbol(kind: Kind) -> None:
+    one = tokenizer(kind, bytes=True)
+    mask = one.symbol(MASK)
+    assert mask not in one.encode(f"a {MASK} b")
+    filler = object.__new__(Filler)
+    filler.tokenizer = one
+    assert Filler.encode(filler, f"a {MASK} b").ids.count(mask) == 1
+    assert mask not in one.encode(f"a {MASK} b")  # to ask once changes nothing
+
+
+@pytest.mark.parametrize("special", SPECIALS)
+def test_answers_and_scores(special: str, runs: dict[str, Path]) -> None:
+    """A line with a special name in it is one line, with an answer and a probability of its own."""
+    text = f"1 {special} 2"
+    translator = load(runs["transformer"], device="cpu")
+    plain, strange = translator.translate(["1 2", text])
+    assert plain[0].text == translator.translate(["1 2"])[0][0].text
+    assert len(strange) >= 1
+    for model, pair in (("transformer", ("1 2", text)), ("mlm", ("", text)), ("ngram", ("", text))):
+        scorer = load_scorer(runs[model], device="cpu")
+        (score,) = scorer.score([pair])
+        (whole,) = scorer.score([(pair[0], "1 x 2")])
+        assert len(score.log_probs) >= len(whole.log_probs)  # the word is there, it does not end the line
+
+
+def test_a_text_to_fill_may_have_them_too(runs: dict[str, Path]) -> None:
+    filler = load_filler(runs["mlm"], device="cpu")
+    for special in (one for one in SPECIALS if one != MASK):
+        (filled,) = filler.fill([f"1 {special} {MASK} 2"])
+        assert len(filled.gaps) == 1
