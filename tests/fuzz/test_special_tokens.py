@@ -10,6 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from seqloom.decode.filling import Filler
+from seqloom.errors import SeqloomError
 from seqloom.run import load, load_filler, load_scorer
 from seqloom.text.config import MASK, Kind
 from seqloom.text.marian import MarianTokenizer, as_marian
@@ -78,7 +79,7 @@ def test_only_where_gaps_are_asked_for_mask_is_the_symbol(kind: Kind) -> None:
     mask = one.symbol(MASK)
     assert mask not in one.encode(f"a {MASK} b")
     filler = object.__new__(Filler)
-    filler.tokenizer = one
+    filler.tokenizer, filler.mask = one, mask
     assert Filler.encode(filler, f"a {MASK} b").ids.count(mask) == 1
     assert mask not in one.encode(f"a {MASK} b")  # to ask once changes nothing
 
@@ -103,3 +104,10 @@ def test_a_text_to_fill_may_have_them_too(runs: dict[str, Path]) -> None:
     for special in (one for one in SPECIALS if one != MASK):
         (filled,) = filler.fill([f"1 {special} {MASK} 2"])
         assert len(filled.gaps) == 1
+
+
+def test_a_gap_inside_a_word_is_told_if_tokens_are_words(runs: dict[str, Path]) -> None:
+    filler = load_filler(runs["mlm"], device="cpu")
+    with pytest.raises(SeqloomError, match=r"Text 2 has a \[MASK\] inside a word.*'1 \[MASK\]1'") as caught:
+        filler.fill(["1 [MASK]", "1 [MASK]1"])
+    assert caught.value.hint == "put spaces around [MASK]"

@@ -88,7 +88,13 @@ class Filler:
                 text += part + MASK
             else:  # the space before [MASK] is part of its piece: it is always there, and there once
                 text += part.removesuffix(" ") + " " * bool(text or part) + MASK
-        return Gapped(_verbatim(self.tokenizer).encode(text + parts[-1]), begins)
+        ids = _verbatim(self.tokenizer).encode(text + parts[-1])
+        if ids.count(self.mask) != len(begins):
+            raise SeqloomError(
+                f"Text {number} has a {MASK} inside a word, and the tokens of this run are words: {line[:80]!r}.",
+                f"put spaces around {MASK}",
+            )
+        return Gapped(ids, begins)
 
     @torch.inference_mode()
     def _fill(self, texts: list[Gapped], top: int) -> list[Filled]:

@@ -21,8 +21,8 @@ Command = Callable[..., Any]
 def phrase(runs: Path) -> Path:
     """A phrase run, fitted on pairs.tsv."""
     values = {"model.name": "phrase", "model.size": "tiny", "data.train": str(runs / "pairs.tsv")}
-    continue_run(create(compose(values=values), runs / "phrases", quiet=True), quiet=True)
-    return runs / "phrases"
+    continue_run(create(compose(values=values), runs / "derivations", quiet=True), quiet=True)
+    return runs / "derivations"
 
 
 @pytest.fixture
