@@ -91,7 +91,7 @@ class Filler:
         ids = _verbatim(self.tokenizer).encode(text + parts[-1])
         if ids.count(self.mask) != len(begins):
             raise SeqloomError(
-                f"Text {number} has a {MASK} inside a word, and the tokens of this run are words: {line[:80]!r}.",
+                f"Text {number} has a {MASK} inside a word, and tokens of this run are words: {line[:80]!r}.",
                 f"put spaces around {MASK}",
             )
         return Gapped(ids, begins)
