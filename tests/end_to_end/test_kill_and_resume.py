@@ -107,27 +107,32 @@ def test_killed_and_resumed_three_times(
     assert_same_end(run, undisturbed)
 
 
-@pytest.mark.timeout(7200)
+def wait_at_random(run: Path, begun: subprocess.Popen[str], draw: random.Random) -> None:
+    """Returns while the process starts, or so many reports and milliseconds after; or when it has ended."""
+    if draw.random() < 0.2:
+        time.sleep(draw.uniform(0, 5))
+        return
+    file, reports = run / "metrics.jsonl", draw.randrange(1, 7)
+    before = file.read_text().count("\n") if file.exists() else 0
+    while begun.poll() is None and not (file.exists() and file.read_text().count("\n") >= before + reports):
+        time.sleep(0.002)
+    time.sleep(draw.uniform(0, 0.1))
+
+
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_at_random_moments(
     kills: int, tmp_path: Path, start: Command, process: Command, arguments: list[object], undisturbed: Path
 ) -> None:
     """Again and again, while it starts, trains, validates or saves; a run that got to its end begins anew."""
-    run, draw = tmp_path / "run", random.Random(kills)
-    begun_at = time.monotonic()
-    assert process("resume", undisturbed).returncode == 0  # what it takes to start, at least
-    least = time.monotonic() - begun_at
-    done = 0
+    run, draw, done = tmp_path / "run", random.Random(kills), 0
     while done < kills:
-        command = ["resume", run] if run.exists() else [*arguments, "--out", run]
-        with start(*command) as begun:
-            try:
-                begun.wait(draw.uniform(0.5, 1.5) * least)
-            except subprocess.TimeoutExpired:
-                begun.kill()
-                done += 1
+        with start(*(["resume", run] if run.exists() else [*arguments, "--out", run])) as begun:
+            wait_at_random(run, begun, draw)
+            begun.kill()
             _, said = begun.communicate()
         assert begun.returncode in (0, -signal.SIGKILL), said
+        done += begun.returncode == -signal.SIGKILL
         if begun.returncode == 0:
             assert_same_end(run, undisturbed)
             shutil.rmtree(run)
