@@ -19,6 +19,9 @@ from seqloom.settings import ModelSettings, Settings, unknown_option
 from seqloom.text.config import TextConfig
 from seqloom.training.config import TrainConfig
 
+# The library has its own error for grammar only: a date that is none, or an empty !!int, it stumbles over.
+_NOT_YAML = (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+
 
 class Config(Settings):
     """Everything that a run is made of."""
@@ -202,7 +205,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
         tree = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise SeqloomError(f"The configuration {file} cannot be read: {error.strerror}.") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
+    except _NOT_YAML as error:
         reason = " ".join(str(error).split())
         raise SeqloomError(
             f"The configuration {file} is not valid YAML: {reason}.", "see recipes/ for examples"
@@ -231,5 +234,5 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
 def _parse(text: str, assignment: str) -> Any:
     try:
         return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except _NOT_YAML as error:
         raise SeqloomError(f"--set {assignment!r} has a value that is not valid YAML.") from error

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqloom.config import from_tree
+from seqloom.config import compose, from_tree, read_yaml
 from seqloom.data.lines import lines
 from seqloom.errors import LONGEST, SeqloomError, quoted
 from seqloom.exchange.marian_folder import MarianConfig
@@ -125,3 +125,14 @@ def test_numbers_in_json_without_end(tmp_path: Path) -> None:
         (tmp_path / "a.json").write_text(content)
         with pytest.raises(SeqloomError, match=r"a\.json is missing or damaged"):
             read_json(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    "value", ["2001-99-99", "!!int ''", "!!bool x", "!!timestamp x", "!!set [a]", "[" * 500]
+)
+def test_yaml_that_its_library_stumbles_over(value: str, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(f"model: {value}\n")
+    with pytest.raises(SeqloomError, match=r"a\.yaml is not valid YAML"):
+        read_yaml(tmp_path / "a.yaml")
+    with pytest.raises(SeqloomError, match="has a value that is not valid YAML"):
+        compose(assignments=[f"model={value}"])
