@@ -27,7 +27,8 @@ Heads = tuple[int, ...]
 CONTINUES = -1  # as the head of a token: it continues the word of the token before it
 
 Tree = Any
-"""Tensors with rows first, nested in tuples, lists and dicts; None is allowed as a leaf."""
+"""Tensors with rows first, nested in tuples, lists and dicts; a leaf may also be None, or whatever has a
+tensor's `index_select`."""
 
 
 @dataclass(frozen=True, slots=True)

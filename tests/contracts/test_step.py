@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.testing import assert_close
 
+from seqloom.nn.past import Past
 from seqloom.types import BOS, PAD, Batch, Step, Tree, select_rows
 
 EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
@@ -20,6 +21,8 @@ EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 def _tensors(tree: Tree) -> Iterator[Tensor]:
     if isinstance(tree, Tensor):
         yield tree
+    elif isinstance(tree, Past):
+        yield from (tree.keys, tree.values)
     elif tree is not None:
         for part in tree.values() if isinstance(tree, dict) else tree:
             yield from _tensors(part)
@@ -129,6 +132,21 @@ def test_a_step_leaves_state_and_memory_as_they_were(case: Any, model: Any, batc
     for tensor, kept in zip(_tensors((memory, state)), before, strict=True):
         assert torch.equal(tensor, kept)
     assert torch.equal(model.step(memory, state, prefixes[:, 2]).log_probs, first.log_probs)
+
+
+def test_two_steps_from_one_state_go_their_own_ways(case: Any, model: Any, batch: Batch) -> None:
+    """As branches of a search do: what the one writes must not show up in the other."""
+    prefixes, others = (_prefixes(rows, 8, case.vocabularies.target)[:4] for rows in (4, 8))
+    others[:, :2] = prefixes[:, :2]
+    memory, _ = model.start(batch)
+    states = [_run(model, batch, prefixes[:, :2])[-1].state] * 2
+    for position in range(2, 8):
+        steps = []
+        for branch, tokens in enumerate((prefixes, others)):
+            steps.append(model.step(memory, states[branch], tokens[:, position]))
+            states[branch] = steps[branch].state
+    for step, tokens in zip(steps, (prefixes, others), strict=True):
+        assert_close(step.log_probs, _run(model, batch, tokens)[-1].log_probs, **EXACT)
 
 
 def test_source_padding_does_not_change_a_step(case: Any, model: Any, batch: Batch) -> None:

@@ -70,7 +70,7 @@ def beam_search(
                 sentence = front.sentences[position]
                 whole = _complete(choice, history, position, rank, plan.ranking, source_lengths[sentence])
                 found[sentence][group].append(whole)
-        front = _advance(front, choices, history, step.state, plan.width)
+        front, parents = _advance(front, choices, history, plan.width)
         done = _done_groups(front, found, plan, length, max_lengths)
         for position in _where(done, all):
             sentence = front.sentences[position]
@@ -80,7 +80,7 @@ def beam_search(
             front.totals = front.totals.masked_fill(
                 over, -math.inf
             )  # a group that is done waits for the others
-            front = _drop(front, _where(done, all))
+        front = _drop(front, _where(done, all), step.state, parents)
         if not front.sentences:
             break
     return [
@@ -150,19 +150,40 @@ def _best_continuations(log_probs: Tensor, totals: Tensor, plan: Plan) -> list[_
     for group in range(groups):
         own = scores[:, group]
         ranked = own if taken is None else own - plan.diversity * taken
-        values, tokens = ranked.topk(min(2 * plan.width, own.shape[-1]), dim=2)  # (B, k, n): no other can win
-        sums = (totals[:, group].unsqueeze(2) + values).flatten(1)
-        where = sums.topk(min(2 * plan.width, sums.shape[1]), dim=1).indices
-        row = where // values.shape[2]
-        token = tokens.flatten(1).gather(1, where)
-        log_prob = own.gather(2, tokens).flatten(1).gather(1, where)
+        row, token, possible = _best_sums(ranked, totals[:, group], 2 * plan.width)
+        log_prob = own.flatten(1).gather(1, row * own.shape[2] + token)
+        total = (totals[:, group].gather(1, row) + log_prob).masked_fill(~possible, -math.inf)
         first = (torch.arange(sentences, device=totals.device) * groups + group).unsqueeze(1) * open_rows
-        choice = _Choice(totals[:, group].gather(1, row) + log_prob, first + row, token, log_prob)
+        choice = _Choice(total, first + row, token, log_prob)
         if taken is not None:
             kept = choice.take(_going_on(choice, plan.width))
             taken.scatter_add_(2, kept.tokens.unsqueeze(1), kept.totals.isfinite().to(taken.dtype).unsqueeze(1))
         choices.append(choice)
     return choices
+
+
+def _best_sums(scores: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Row and token (B, n) of the best of totals (B, k) + scores (B, k, V), best first; which are possible.
+
+    The n best of a sentence stand in the n blocks of tokens whose largest sums are the largest, so that only
+    these blocks of about √V tokens are searched: to find the largest is much quicker than to sort.
+    """
+    rows, tokens = scores.shape[1:]
+    size = math.isqrt(tokens)
+    whole = tokens - tokens % size
+    largest = scores[..., :whole].view(*scores.shape[:2], -1, size).amax(dim=3)
+    if whole < tokens:
+        largest = torch.cat((largest, scores[..., whole:].amax(dim=2, keepdim=True)), dim=2)
+    blocks = largest.shape[2]
+    count = min(count, rows * tokens)
+    chosen = (totals.unsqueeze(2) + largest).flatten(1).topk(min(count, rows * blocks), dim=1).indices
+    row = (chosen // blocks).unsqueeze(2)
+    token = (chosen % blocks * size).unsqueeze(2) + torch.arange(size, device=scores.device)  # (B, n, size)
+    place = (row * tokens + token.clamp_max(tokens - 1)).flatten(1)
+    sums = totals.gather(1, row.flatten(1)).unsqueeze(2) + scores.flatten(1).gather(1, place).view_as(token)
+    best = sums.masked_fill(token >= tokens, -math.inf).flatten(1).topk(count, dim=1)  # the last block is short
+    place = place.gather(1, best.indices)
+    return place // tokens, place % tokens, best.values.isfinite()
 
 
 def _ended(choice: _Choice, width: int) -> list[list[int]]:
@@ -199,18 +220,21 @@ def _score(total: float, length: int, attention: Tensor | None, ranking: Ranking
     return ranking.score(total, length, uncovered(attention, source_length))
 
 
-def _advance(front: _Front, choices: list[_Choice], history: Tree, state: Tree, width: int) -> _Front:
-    """The front one token longer: of every group the best w continuations that do not end."""
+def _advance(front: _Front, choices: list[_Choice], history: Tree, width: int) -> tuple[_Front, Tensor]:
+    """The front one token longer, without its state, and the row that each of its rows comes from.
+
+    Of every group the best w continuations that do not end.
+    """
     kept = [choice.take(_going_on(choice, width)) for choice in choices]
     ends = torch.stack([choice.tokens for choice in kept], dim=1) == EOS  # too few go on
     rows, tokens, log_probs = (
         torch.stack([choice[part] for choice in kept], dim=1).flatten() for part in (1, 2, 3)
     )
     chosen = select_rows(history, rows)
-    return _Front(
+    longer = _Front(
         sentences=front.sentences,
         memory=front.memory,
-        state=select_rows(state, rows),
+        state=None,
         totals=torch.stack([choice.totals for choice in kept], dim=1).masked_fill(ends, -math.inf),
         last=tokens,
         history={
@@ -219,6 +243,7 @@ def _advance(front: _Front, choices: list[_Choice], history: Tree, state: Tree, 
             "attention": chosen["attention"],
         },
     )
+    return longer, rows
 
 
 def _done_groups(
@@ -265,9 +290,14 @@ def _cut(front: _Front, position: int, found: list[list[Found]], plan: Plan, sou
             )
 
 
-def _drop(front: _Front, over: list[int]) -> _Front:
-    """The front without the sentences at these positions."""
+def _drop(front: _Front, over: list[int], state: Tree, parents: Tensor) -> _Front:
+    """The front without the sentences at these positions, with the state that its rows come from.
+
+    The state is the largest thing here: it is copied once, for what is dropped and who follows whom together,
+    and not at all where every row follows itself, as all do in a greedy search.
+    """
     if not over:
+        front.state = state if front.rows_per_sentence == 1 else select_rows(state, parents)
         return front
     device, gone = front.totals.device, set(over)
     left = [position for position in range(len(front.sentences)) if position not in gone]
@@ -277,7 +307,7 @@ def _drop(front: _Front, over: list[int]) -> _Front:
     return _Front(
         sentences=[front.sentences[position] for position in left],
         memory=select_rows(front.memory, sentences),
-        state=select_rows(front.state, rows),
+        state=select_rows(state, parents[rows]),
         totals=front.totals[sentences],
         last=front.last[rows],
         history=select_rows(front.history, rows),

@@ -37,7 +37,7 @@ class _Way(NamedTuple):
 
 class _Found(NamedTuple):
     tokens: list[int]  # without the end of sentence
-    score: float  # NaN: not known, because it was cut
+    score: float  # NaN: not known, because it was cut or nobody asked
     finished: bool
 
     def cut(self, limit: int) -> _Found:
@@ -64,7 +64,8 @@ class CTranslate2Translator:
     Batches are shared out among as many workers of one thread as there are processors: threads that work on one
     batch wait for each other at every layer, workers never do. `positions` is how long a sequence may be; lines
     that are longer, and beams wider than the vocabulary allows, are left to the translator that `otherwise`
-    makes. Without `scores` answers have neither tokens nor their probabilities, which saves a pass.
+    makes. Without `scores` answers have neither tokens nor their probabilities, which saves a pass; those of a
+    greedy search have no score (NaN) either, which saves the normalising of every distribution.
     """
 
     def __init__(
@@ -189,13 +190,13 @@ class CTranslate2Translator:
             min_decoding_length=0,
             max_decoding_length=int(min(longest, self._room)),
             return_end_token=True,  # and so count it in the length
-            return_scores=True,
+            return_scores=self.scores or search.beam > 1,
             suppress_sequences=[[self._target[PAD]], [self._target[BOS]]] if way.forbid else None,
         )
 
     def _read(self, result: Any) -> list[_Found]:
         found = []
-        for names, score in zip(result.hypotheses, result.scores, strict=True):
+        for names, score in zip(result.hypotheses, result.scores or [math.nan], strict=True):
             ids = [self._ids[name] for name in names]
             finished = ids[-1:] == [EOS]
             found.append(_Found(ids[:-1] if finished else ids, score, finished))
@@ -212,13 +213,9 @@ class CTranslate2Translator:
         self, sources: list[list[int]], found: dict[int, list[_Found]], search: SearchConfig
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         flat = [(i, one) for i, hypotheses in found.items() for one in hypotheses]
-        asked = [place for place, (_, one) in enumerate(flat) if self.scores or math.isnan(one.score)]
         values: list[list[float]] = [[] for _ in flat]
-        scored = self._log_probs(
-            [sources[flat[place][0]] for place in asked], [flat[place][1].tokens for place in asked]
-        )
-        for place, row in zip(asked, scored, strict=True):
-            values[place] = row
+        if self.scores:
+            values = self._log_probs([sources[i] for i, _ in flat], [one.tokens for _, one in flat])
         rows = iter(values)
         for i, hypotheses in found.items():
             yield i, [self._hypothesis(sources[i], one, next(rows), search) for one in hypotheses]

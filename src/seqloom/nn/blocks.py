@@ -11,6 +11,7 @@ from torch.nn.functional import gelu, silu
 
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.multihead import CrossAttention, KeysValues, SelfAttention
+from seqloom.nn.past import Past
 from seqloom.nn.positions import AttentionPositions, PositionName, attention_positions
 from seqloom.nn.prefix import PrefixAttention
 from seqloom.nn.syntax import TreeRelative
@@ -167,8 +168,8 @@ class DecoderBlock(_Block):
         return self.feed_forward(self.cross_residual.leave(x, crossed))
 
     def step(
-        self, x: Tensor, past: KeysValues | None, at: Tensor, memory: KeysValues, source_mask: Tensor
-    ) -> tuple[Tensor, KeysValues, Tensor]:
+        self, x: Tensor, past: Past | None, at: Tensor, memory: KeysValues, source_mask: Tensor
+    ) -> tuple[Tensor, Past, Tensor]:
         """One position (R, 1) of every row: output (R, 1, D), the grown cache, cross weights (R, H, S)."""
         attended, past = self.attention.step(self.attention_residual.enter(x), past, at)
         x = self.attention_residual.leave(x, attended)
@@ -200,8 +201,8 @@ class LanguageBlock(_Block):
         return self.attention.remember(self.attention_residual.enter(x))
 
     def step(
-        self, x: Tensor, prefix: KeysValues, real: Tensor, past: KeysValues | None, since: Tensor
-    ) -> tuple[Tensor, KeysValues, Tensor]:
+        self, x: Tensor, prefix: KeysValues, real: Tensor, past: Past | None, since: Tensor
+    ) -> tuple[Tensor, Past, Tensor]:
         """One position (R, 1) of every row: output (R, 1, D), the grown cache, weights on the prefix."""
         entered = self.attention_residual.enter(x)
         attended, past, weights = self.attention.step_behind(entered, prefix, real, past, since)

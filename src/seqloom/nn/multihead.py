@@ -8,6 +8,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from seqloom.nn.attention import attend, dot_scores
 from seqloom.nn.masks import as_bias, causal_mask, joined, padding_mask
+from seqloom.nn.past import Past, grown
 from seqloom.nn.positions import AttentionPositions
 
 KeysValues = tuple[Tensor, Tensor]  # (B, H, S, d_qk) and (B, H, S, d_v)
@@ -83,14 +84,13 @@ class SelfAttention(Heads):
         context, weights = attend(self.scores(q, k) + bias, v, allowed)
         return self.output(self.join(self._shifted(context, weights, at)))
 
-    def step(self, x: Tensor, past: KeysValues | None, at: Tensor) -> tuple[Tensor, KeysValues]:
+    def step(self, x: Tensor, past: Past | None, at: Tensor) -> tuple[Tensor, Past]:
         """The newest position (R, 1) alone: (R, 1, D) and the keys and values so far, itself included."""
         q, k, v = self._project(x, at)
-        if past is not None:
-            k, v = torch.cat((past[0], k), dim=2), torch.cat((past[1], v), dim=2)
-        scores, bias = self.scores(q, k), self.positions.bias(q, at, k.shape[2])
-        context, weights = attend(scores if bias is None else scores + bias, v)
-        return self.output(self.join(self._shifted(context, weights, at))), (k, v)
+        past = grown(past, k, v)
+        scores, bias = self.scores(q, past.keys), self.positions.bias(q, at, past.length)
+        context, weights = attend(scores if bias is None else scores + bias, past.values)
+        return self.output(self.join(self._shifted(context, weights, at))), past
 
     def _shifted(self, context: Tensor, weights: Tensor, at: Tensor) -> Tensor:
         """The context with what the positions add to the values."""

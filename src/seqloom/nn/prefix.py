@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from seqloom.nn.multihead import KeysValues, SelfAttention
+from seqloom.nn.past import Past, grown
 
 
 class PrefixAttention(SelfAttention):
@@ -21,9 +22,9 @@ class PrefixAttention(SelfAttention):
         x: Tensor,
         prefix: KeysValues,
         real: Tensor,
-        past: KeysValues | None,
+        past: Past | None,
         since: Tensor,
-    ) -> tuple[Tensor, KeysValues, Tensor]:
+    ) -> tuple[Tensor, Past, Tensor]:
         """The newest position alone: (R, 1, D), the keys and values since the prefix, the weights on it.
 
         real (B, S) tells the prefix from padding; since (R, 1) counts the positions behind the prefix. The
@@ -33,19 +34,18 @@ class PrefixAttention(SelfAttention):
         rows = x.shape[0] // real.shape[0]
         at = since + real.sum(dim=1).repeat_interleave(rows).unsqueeze(1)
         q, k, v = self._project(x, at)
-        if past is not None:
-            k, v = torch.cat((past[0], k), dim=2), torch.cat((past[1], v), dim=2)
+        past = grown(past, k, v)
         keys, values = prefix
         before = self._per_row(self.scores(self._per_sentence(q, rows), keys))  # (R, H, 1, S)
         before = self._biased(before, q, at).masked_fill(
             ~real.repeat_interleave(rows, dim=0)[:, None, None, :], -torch.inf
         )
-        behind = self._biased(self.scores(q, k), q, since)  # (R, H, 1, T)
+        behind = self._biased(self.scores(q, past.keys), q, since)  # (R, H, 1, T)
         weights = torch.cat((before, behind), dim=-1).softmax(dim=-1)
         on_prefix, on_past = weights.split_with_sizes([before.shape[-1], behind.shape[-1]], dim=-1)
         seen = self._per_row(self._per_sentence(on_prefix, rows) @ values)
-        context = self._shifted(seen, on_prefix, at) + self._shifted(on_past @ v, on_past, since)
-        return self.output(self.join(context)), (k, v), on_prefix[:, :, 0]
+        context = self._shifted(seen, on_prefix, at) + self._shifted(on_past @ past.values, on_past, since)
+        return self.output(self.join(context)), past, on_prefix[:, :, 0]
 
     def _biased(self, scores: Tensor, queries: Tensor, at: Tensor) -> Tensor:
         bias = self.positions.bias(queries, at, scores.shape[-1])

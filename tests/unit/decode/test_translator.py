@@ -35,7 +35,9 @@ class Copier:
         wanted = source.gather(1, here.unsqueeze(1)).squeeze(1)
         if self.endless:
             wanted = wanted.where(wanted != EOS, 5)
-        log_probs = (8.0 * one_hot(wanted, self.vocabulary)).log_softmax(-1)
+        logits = 8.0 * one_hot(wanted, self.vocabulary)
+        logits[:, EOS] -= 1.0  # an end too early is less likely than all else
+        log_probs = logits.log_softmax(-1)
         return Step(log_probs, state + 1, one_hot(here, source.shape[1]).float()[:, None, None])
 
 
