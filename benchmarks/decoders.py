@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from measure import child_environment
 from peers import HUGGINGFACE, OPENNMT
@@ -23,8 +23,26 @@ from seqloom import SeqloomError, __version__
 from seqloom.decode.config import SearchConfig
 from seqloom.run import Run
 from seqloom.text.pair import TokenizerPair
+from seqloom.text.tokenizer import Tokenizer
+from seqloom.types import UNK
 
 _HERE = Path(__file__).resolve().parent
+
+
+Speech = Literal["text", "ids", "pieces"]
+
+
+class Place(Protocol):
+    """Where contestants run."""
+
+    @property
+    def tokenizers(self) -> TokenizerPair: ...
+
+    @property
+    def threads(self) -> int: ...
+
+    @property
+    def work(self) -> Path: ...  # what they cache is kept here
 
 
 @dataclass(frozen=True)
@@ -63,7 +81,7 @@ class Decoder:
     version: str
     driver: str
     options: dict[str, Any]
-    speaks: Literal["text", "ids"] = "text"
+    speaks: Speech = "text"
     python: str = sys.executable
 
 
@@ -85,12 +103,10 @@ class Result:
 
 
 def run_decoder(
-    decoder: Decoder, setup: Setup, lines: Sequence[str], beams: Sequence[int], *, single: int, folder: Path
+    decoder: Decoder, setup: Place, lines: Sequence[str], beams: Sequence[int], *, single: int, folder: Path
 ) -> Result:
     """What a contestant does with the lines, in a process of its own."""
-    source, target = setup.tokenizers.source, setup.tokenizers.target
-    ids = decoder.speaks == "ids"
-    given = [" ".join(map(str, source.encode(line))) for line in lines] if ids else list(lines)
+    given = spoken(lines, setup.tokenizers.source, decoder.speaks)
     task, result, log = (folder / name for name in ("task.json", "result.json", "output.log"))
     content = {"lines": given, "beams": list(beams), "single": single, "options": decoder.options}
     task.write_text(json.dumps(content), encoding="utf-8")
@@ -108,13 +124,33 @@ def run_decoder(
             f"{decoder.title} ended with exit code {done.returncode}; the end of its log:\n{tail}"
         )
     found = json.loads(result.read_text(encoding="utf-8"))
-    timings = {int(beam): Timing(**timing) for beam, timing in found["searches"].items()}
-    if ids:
-        timings = {
-            beam: Timing(t.seconds, t.latencies, [target.decode(map(int, ids.split())) for ids in t.answers])
-            for beam, t in timings.items()
-        }
+    timings = {
+        int(beam): Timing(
+            timing["seconds"],
+            timing["latencies"],
+            understood(timing["answers"], setup.tokenizers.target, decoder.speaks),
+        )
+        for beam, timing in found["searches"].items()
+    }
     return Result(found["start_to_first_answer"], timings)
+
+
+def spoken(lines: Sequence[str], tokenizer: Tokenizer, speech: Speech) -> list[str]:
+    """Text as a contestant takes it."""
+    if speech == "text":
+        return list(lines)
+    ids = [tokenizer.encode(line) for line in lines]
+    return [" ".join(map(str, line) if speech == "ids" else tokenizer.pieces(line)) for line in ids]
+
+
+def understood(answers: Sequence[str], tokenizer: Tokenizer, speech: Speech) -> list[str]:
+    """The text of what a contestant answers; a piece that is not ours is the unknown token."""
+    if speech == "text":
+        return list(answers)
+    if speech == "ids":
+        return [tokenizer.decode(map(int, answer.split())) for answer in answers]
+    ids = {piece: id for id, piece in enumerate(tokenizer.pieces(range(tokenizer.size)))}
+    return [tokenizer.decode(ids.get(piece, UNK) for piece in answer.split(" ") if piece) for answer in answers]
 
 
 def _ours_torch(setup: Setup) -> Decoder:

@@ -3,7 +3,8 @@
     PEER_PYTHON huggingface_generate.py TASK.json RESULT.json
 
 `early_stopping=True` ends a beam search when as many hypotheses are completed as the beam is wide: the rule of
-seqloom's search.stop=count, and the fastest that generate has.
+seqloom's search.stop=count, and the fastest that generate has. A model that was trained without our special
+symbols has the piece of our id n at n - `shift`, and its own symbols behind all pieces.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ def load(options: dict[str, Any]) -> Translate:
 
     model = AutoModelForSeq2SeqLM.from_pretrained(options["folder"]).eval()
     pad, end, size = model.config.pad_token_id, model.config.eos_token_id, options["batch"]
+    shift = options.get("shift", 0)
+    pieces = model.config.vocab_size - shift  # what comes behind them is no text
 
     def answer(sources: list[list[int]], beam: int) -> list[list[int]]:
         longest = max(map(len, sources))
@@ -37,13 +40,13 @@ def load(options: dict[str, Any]) -> Translate:
         return [row[: row.index(end)] if end in row else row for row in rows]
 
     def translate(lines: list[str], beam: int) -> list[str]:
-        sources = [[*map(int, line.split()), end] for line in lines]
+        sources = [[*(id - shift for id in map(int, line.split()) if id >= shift), end] for line in lines]
         order = sorted(range(len(lines)), key=lambda i: -len(sources[i]))
         answers = [""] * len(lines)
         for first in range(0, len(order), size):
             group = order[first : first + size]
             for i, ids in zip(group, answer([sources[i] for i in group], beam), strict=True):
-                answers[i] = " ".join(map(str, ids))
+                answers[i] = " ".join(str(id + shift) for id in ids if id < pieces)
         return answers
 
     return translate

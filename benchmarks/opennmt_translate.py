@@ -1,9 +1,10 @@
-"""Translates ids with OpenNMT-py's inference engine, the one behind `onmt_translate`.
+"""Translates ids or pieces with OpenNMT-py's inference engine, the one behind `onmt_translate`.
 
     PEER_PYTHON opennmt_translate.py TASK.json RESULT.json
 
-It sorts the lines by length itself. Its words are our ids, but for the four special symbols. Its beam ends when
-the best hypothesis is completed, which is its default and a looser rule than seqloom's.
+It sorts the lines by length itself. Its words are our pieces if it was trained on them. Otherwise they are our
+ids, but for the four special symbols, and the source ends with one as ours does. Its beam ends when the best
+hypothesis is completed, which is its default and a looser rule than seqloom's.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def load(options: dict[str, Any]) -> Translate:
     from onmt.utils.parse import ArgumentParser  # type: ignore[import-not-found]
 
     torch.serialization.add_safe_globals([Namespace])  # its checkpoints hold one; torch refuses by default
-    to_word = {str(id): word for id, word in enumerate(SPECIAL)}
+    pieces = options.get("pieces", False)
+    to_word = {} if pieces else {str(id): word for id, word in enumerate(SPECIAL)}
+    end = () if pieces else (SPECIAL[2],)
     to_id = {word: id for id, word in to_word.items()}
 
     @cache
@@ -52,7 +55,7 @@ def load(options: dict[str, Any]) -> Translate:
         return InferenceEnginePY(opt)
 
     def translate(lines: list[str], beam: int) -> list[str]:
-        words = [" ".join([*(to_word.get(id, id) for id in line.split()), SPECIAL[2]]) for line in lines]
+        words = [" ".join([*(to_word.get(id, id) for id in line.split()), *end]) for line in lines]
         _, predictions = engine(beam).infer_list(words)
         return [" ".join(to_id.get(word, word) for word in best[0].split()) for best in predictions]
 

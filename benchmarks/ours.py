@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from measure import Measurement, measure
-from workload import Model, Workload
+from workload import Model, Recipe, Workload
 
 from seqloom import SeqloomError, __version__
 from seqloom.text.pair import TokenizerPair
+
+_NEVER = 10**9  # updates
 
 
 def seqloom(
@@ -36,7 +39,8 @@ def seqloom(
         "train.batch_tokens": workload.batch_tokens,
         "train.max_minutes": workload.seconds / 60,
         "train.log_every": 1,
-        "train.checkpoint_every": 10**9,  # only at the end, after the last line that counts
+        **_saving(workload.checkpoint_every),
+        **_moving(workload.recipe),
         "train.threads": max(1, workload.threads // processes),
         "train.shard": shard,
     }
@@ -52,8 +56,27 @@ def seqloom(
         version=__version__,
         log=folder / "output.log",
     )
-    if TokenizerPair.load(run / "tokenizer").fingerprint != corpus.fingerprint:
+    if TokenizerPair.load(run / "tokenizer").fingerprint != corpus.tokenizers.fingerprint:
         raise SeqloomError(
             "seqloom trained another tokenizer than the peers were given: the rates do not compare."
         )
     return measurement
+
+
+def _saving(every: int | None) -> dict[str, Any]:
+    """Every checkpoint is kept and none is validated; or there is one at the end, after all that counts."""
+    if every is None:
+        return {"train.checkpoint_every": _NEVER}
+    return {"train.checkpoint_every": every, "train.keep": _NEVER, "train.validate_every": _NEVER}
+
+
+def _moving(recipe: Recipe | None) -> dict[str, Any]:
+    """The recipe in our options, if there is one."""
+    if recipe is None:
+        return {}
+    return {
+        "train.learning_rate": recipe.learning_rate,
+        "train.schedule": "inverse-sqrt",
+        "train.warmup": recipe.warmup,
+        "train.betas": list(recipe.betas),
+    }

@@ -15,7 +15,10 @@ def load(options: dict[str, Any]) -> Translate:
     from seqloom.exchange.engines import Wanted, load_translator
 
     translator, engine = load_translator(
-        Path(options["folder"]), options["engine"], wanted=Wanted(scores=False)
+        Path(options["folder"]),
+        options["engine"],
+        checkpoint=options.get("checkpoint"),
+        wanted=Wanted(scores=False, search=options.get("search")),
     )
     if engine != options["expected"]:
         raise SystemExit(f"{options['folder']}: --engine {options['engine']} takes {engine}")

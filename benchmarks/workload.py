@@ -23,9 +23,12 @@ class Corpus:
     """Unpacked text, its vocabulary, and the lengths of every pair in tokens, the end of sentence counted."""
 
     folder: Path
-    fingerprint: str  # of the tokenizers
-    vocabulary_size: int
+    tokenizers: TokenizerPair
     lengths: list[tuple[int, int]]
+
+    @property
+    def vocabulary_size(self) -> int:
+        return self.tokenizers.source.size
 
     @property
     def sources(self) -> int:
@@ -42,6 +45,15 @@ class Corpus:
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """How Adam moves: the rate rises over the warm-up to its peak and falls with 1/√update after it."""
+
+    learning_rate: float = 1e-3  # the peak
+    warmup: int = 400  # updates
+    betas: tuple[float, float] = (0.9, 0.98)
+
+
+@dataclass(frozen=True)
 class Workload:
     """One training run as every contestant is asked to do it."""
 
@@ -51,6 +63,8 @@ class Workload:
     threads: int
     batch_tokens: int  # rows × the longest side, padding included
     label_smoothing: float = 0.1
+    recipe: Recipe | None = None  # None: what each has by default or in its examples; the speed is the same
+    checkpoint_every: int | None = None  # updates; None: nothing is saved that takes time
 
 
 @dataclass(frozen=True)
@@ -152,7 +166,7 @@ def prepare_corpus(folder: Path, work: Path, vocabulary: int) -> Corpus:
         lengths.append([len(line) + 1 for line in ids])
     pieces = tokenizer.pieces(range(UNK + 1, tokenizer.size))
     (work / VOCABULARY).write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
-    return Corpus(work, tokenizers.fingerprint, tokenizer.size, list(zip(*lengths, strict=True)))
+    return Corpus(work, tokenizers, list(zip(*lengths, strict=True)))
 
 
 def flops_per_target_token(model: Model, corpus: Corpus) -> float:

@@ -1,0 +1,149 @@
+"""What time_to_quality.py found: who reached the target when, as a table and as a picture."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from trials import Row
+
+from seqloom.inspect.picture import new_figure, save_figure
+
+
+@dataclass(frozen=True)
+class Point:
+    """A checkpoint that was translated."""
+
+    step: int
+    minutes: float  # of training, since the first update
+    minutes_from_start: float  # of the process
+    target_tokens: int
+    bleu: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The training of one contestant and all its points, oldest first."""
+
+    name: str
+    version: str
+    minutes: float  # that it was given
+    tokens_per_second: float
+    points: list[Point]
+    reached: Point | None  # the first one with the target
+    ratio: float | None  # of its minutes to those of the first contestant
+    machine: Row
+
+    @property
+    def best(self) -> Point:
+        return max(self.points, key=lambda point: point.bleu)
+
+
+def summarise(rows: Sequence[Row], names: Sequence[str], *, beam: int, target: float) -> list[Summary]:
+    """The newest training of each contestant, in the order of the names, as far as it was translated."""
+    summaries: list[Summary] = []
+    for name in names:
+        own = [row for row in rows if row["contestant"] == name]
+        trainings = [row for row in own if row["kind"] == "training"]
+        found = points(trainings[-1], own, beam) if trainings else []
+        if not found:
+            continue
+        reached = next((point for point in found if point.bleu >= target), None)
+        first = summaries[0].reached if summaries else reached
+        summaries.append(
+            Summary(
+                name=trainings[-1]["name"],
+                version=trainings[-1]["version"],
+                minutes=trainings[-1]["minutes"],
+                tokens_per_second=trainings[-1]["tokens_per_second"],
+                points=found,
+                reached=reached,
+                ratio=reached.minutes / first.minutes if reached and first else None,
+                machine={key: trainings[-1][key] for key in ("cpu", "cores", "threads", "torch", "date")},
+            )
+        )
+    return summaries
+
+
+def points(training: Row, rows: Sequence[Row], beam: int) -> list[Point]:
+    """The checkpoints of a training that were translated with that beam."""
+    same = {"kind": "bleu", "minutes": training["minutes"], "beam": beam}
+    scores = {row["step"]: row["bleu"] for row in rows if row.items() >= same.items()}
+    return [
+        Point(
+            step=saved["step"],
+            minutes=saved["seconds"] / 60,
+            minutes_from_start=saved["seconds_from_start"] / 60,
+            target_tokens=saved["target_tokens"],
+            bleu=scores[saved["step"]],
+        )
+        for saved in training["checkpoints"]
+        if saved["step"] in scores
+    ]
+
+
+def show(summaries: Sequence[Summary], *, target: float, beam: int) -> None:
+    """Prints the machine's facts and the table."""
+    console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    for facts in dict.fromkeys(
+        "{cpu}, {cores} cores, {threads} threads each, torch {torch}".format(**summary.machine)
+        for summary in summaries
+    ):
+        console.print(facts)
+    search = "greedy" if beam == 1 else f"beam {beam}"
+    table = Table(f"minutes to {target:g} BLEU ({search})", box=box.MARKDOWN)
+    for title in ("training", "from start", "updates", "target tokens", "ratio", "tokens/s", "recorded"):
+        table.add_column(title, justify="right")
+    for summary in summaries:
+        table.add_row(f"{summary.name} {summary.version}", *_cells(summary))
+    console.print(table)
+    console.print(
+        "training: since the first update, with saving the weights and without translating; from start: of the "
+        "process, for seqloom with training the tokenizer (peers get tokenised files)"
+    )
+
+
+def _cells(summary: Summary) -> list[str]:
+    point = summary.reached
+    rate, date = f"{summary.tokens_per_second:,.0f}", str(summary.machine["date"])
+    if point is None:
+        best = summary.best
+        missed = f"not in {summary.minutes:g}, best {best.bleu:.1f}"
+        return [missed, "–", f"{best.step:,}", f"{best.target_tokens:,}", "–", rate, date]
+    return [
+        f"{point.minutes:.1f}",
+        f"{point.minutes_from_start:.1f}",
+        f"{point.step:,}",
+        f"{point.target_tokens:,}",
+        "–" if summary.ratio is None else f"{summary.ratio:.2f}",
+        rate,
+        date,
+    ]
+
+
+def draw(summaries: Sequence[Summary], path: Path, *, target: float) -> None:
+    """Writes the curves of BLEU against minutes of training, with the target as a line across."""
+    figure = new_figure(6.5, 4)
+    axes: Any = figure.subplots()
+    for summary in summaries:
+        xs = [point.minutes for point in summary.points]
+        line = axes.plot(xs, [point.bleu for point in summary.points], marker="o", markersize=3)[0]
+        line.set_label(f"{summary.name} {summary.version}")
+        if summary.reached:
+            axes.plot(summary.reached.minutes, summary.reached.bleu, "o", color=line.get_color(), markersize=8)
+    axes.axhline(target, color="0.5", linewidth=0.8, linestyle="--")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("minutes of training")
+    axes.set_ylabel("BLEU on the validation file")
+    axes.grid(axis="y", color="0.9")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    axes.set_title("Multi30k English → German: who is good how soon", loc="left", fontsize=11)
+    save_figure(figure, path)
