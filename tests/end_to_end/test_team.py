@@ -181,9 +181,24 @@ def test_two_processes_translate_as_one_does(data: Path, one: Path, options: lis
 
 
 @pytest.mark.timeout(280)
-def test_an_error_of_several_processes_is_told_without_a_traceback(data: Path, one: Path) -> None:
-    command = [sys.executable, "-m", "seqloom", "evaluate", str(one), str(data / "none.tsv")]
-    done = subprocess.run([*command, "--processes", "2"], capture_output=True, text=True, check=False)
+def test_an_error_of_several_processes_is_told_without_a_traceback(
+    data: Path, one: Path, tmp_path: Path
+) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "seqloom",
+        "evaluate",
+        str(one),
+        str(data / "none.tsv"),
+        "--processes",
+        "2",
+    ]
+    place = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [*command, "--processes", "2"], capture_output=True, text=True, check=False, env=place
+    )
     assert done.returncode == 2
     assert "There is no file" in done.stderr
     assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())  # nor is anything left in the folder for temporary files

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 
 import typer
 
@@ -27,7 +28,9 @@ def launch(processes: int, *, restarts: int = 0) -> None:
     logging.getLogger("torch.distributed.run").setLevel(logging.CRITICAL)
     options = ["--standalone", "--nproc-per-node", str(processes), "--max-restarts", str(restarts)]
     try:
-        run(parse_args([*options, "-m", "seqloom", *rest]))  # type: ignore[no-untyped-call]
+        with tempfile.TemporaryDirectory(prefix="seqloom-") as logs:  # torch would leave its own behind
+            words = [*options, "--log-dir", logs, "-m", "seqloom", *rest]
+            run(parse_args(words))  # type: ignore[no-untyped-call]
     except SignalException as stopped:  # the processes were told, and have saved
         raise typer.Exit(128 + stopped.sigval) from None
     except ChildFailedError as error:
