@@ -91,7 +91,7 @@ def _opennmt(folder: Path, step: int, environments: Path) -> Decoder:
 
 def _huggingface(folder: Path, step: int, environments: Path) -> Decoder:
     file = CONTESTANTS["huggingface"].file(folder, step)
-    options = {**_TOLD, "folder": str(file), "shift": UNK + 1}
+    options = {**_TOLD, "folder": str(file), "shift": UNK + 1, "early_stopping": True}
     return _peer(HUGGINGFACE, "huggingface_generate.py", options, "ids", environments)
 
 

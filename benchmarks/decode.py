@@ -10,7 +10,8 @@ processors as --threads says.
     seqloom-torch, seqloom-ctranslate2, seqloom-int8    as a user gets them who sets nothing; text in, text out
     ctranslate2-[int8-]workers|threads                  plain CTranslate2: workers of one thread, or one worker;
                                                         text in, text out, with the same tokenizer
-    huggingface, opennmt                                the same weights in their formats; ids in, ids out
+    huggingface, huggingface-count, opennmt             the same weights in their formats; ids in, ids out; the
+                                                        second ends its beams by our rule, not by its own
 """
 
 from __future__ import annotations
@@ -158,7 +159,9 @@ def targets(summaries: Sequence[Summary]) -> list[Target]:
     wanted = []
     for beam in BEAMS:
         rows = {row.name: row for row in summaries if row.beam == beam}
-        for peer, least in (("opennmt", 1.2), ("huggingface", 4.0)) if beam > 1 else ():
+        for peer, least in (
+            (("opennmt", 1.2), ("huggingface", 4.0), ("huggingface-count", 4.0)) if beam > 1 else ()
+        ):
             if TORCH in rows and peer in rows:
                 ratio = rows[TORCH].sentences_per_second / rows[peer].sentences_per_second
                 wanted.append(Target(f"{rows[TORCH].title} to {rows[peer].title}, beam {beam}", ratio, least))

@@ -184,22 +184,24 @@ def _plain(setup: Setup, *, quantization: str, workers: bool) -> Decoder:
     return Decoder(title, version, "ctranslate2_translate.py", options)
 
 
-def _huggingface(setup: Setup) -> Decoder:
+def _huggingface(setup: Setup, *, early_stopping: bool) -> Decoder:
+    """Its generate with the rule that ends a beam by default, or with ours."""
     from peer_models import write_huggingface
 
     folder = setup.work / "huggingface"
-    write_huggingface(setup.run, folder)
+    if not folder.exists():
+        write_huggingface(setup.run, folder)
     options = {
         "folder": str(folder),
         "batch": setup.batch,
+        "early_stopping": early_stopping,
         "length_penalty": setup.search.length_penalty,
         "max_length_factor": setup.search.max_length_factor,
         "max_length_extra": setup.search.max_length_extra,
     }
     python = HUGGINGFACE.python(setup.environments)
-    return Decoder(
-        "Hugging Face generate", HUGGINGFACE.version, "huggingface_generate.py", options, "ids", python
-    )
+    title = "Hugging Face generate" + (", our stop rule" if early_stopping else "")
+    return Decoder(title, HUGGINGFACE.version, "huggingface_generate.py", options, "ids", python)
 
 
 def _opennmt(setup: Setup) -> Decoder:
@@ -234,6 +236,7 @@ CONTESTANTS: dict[str, Callable[[Setup], Decoder]] = {
     "ctranslate2-threads": partial(_plain, quantization="float32", workers=False),
     "ctranslate2-int8-workers": partial(_plain, quantization="int8", workers=True),
     "ctranslate2-int8-threads": partial(_plain, quantization="int8", workers=False),
-    "huggingface": _huggingface,
+    "huggingface": partial(_huggingface, early_stopping=False),
+    "huggingface-count": partial(_huggingface, early_stopping=True),
     "opennmt": _opennmt,
 }

@@ -2,8 +2,9 @@
 
     PEER_PYTHON huggingface_generate.py TASK.json RESULT.json
 
-`early_stopping=True` ends a beam search when as many hypotheses are completed as the beam is wide: the rule of
-seqloom's search.stop=count, and the fastest that generate has. A model that was trained without our special
+`early_stopping` ends a beam search when as many hypotheses are completed as the beam is wide: the rule of
+seqloom's search.stop=count, and the fastest that generate has; by default generate goes on while an open one
+looks as if it could still win. A model that was trained without our special
 symbols has the piece of our id n at n - `shift`, and its own symbols behind all pieces.
 """
 
@@ -27,7 +28,7 @@ def load(options: dict[str, Any]) -> Translate:
         longest = max(map(len, sources))
         ids = torch.tensor([ids + [pad] * (longest - len(ids)) for ids in sources])
         mask = torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids in sources])
-        search = {"early_stopping": True, "length_penalty": options["length_penalty"]} if beam > 1 else {}
+        search = {name: options[name] for name in ("early_stopping", "length_penalty")} if beam > 1 else {}
         found = model.generate(
             input_ids=ids,
             attention_mask=mask,
