@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.plan import Found, Plan
 from seqloom.decode.ranking import Ranking
-from seqloom.decode.search import beam_search
+from seqloom.decode.search import _best_sums, beam_search
 from seqloom.types import BOS, EOS, PAD, UNK, Batch, Step, Tree
 
 A, B = 4, 5
@@ -79,3 +83,21 @@ def test_a_model_without_attention_can_be_asked_for_none() -> None:
 
 def test_no_sentences_give_no_answers() -> None:
     assert _search(Table(), beam=2, longest=[]) == []
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 150), st.integers(1, 20), st.integers(0, 10**6))
+def test_the_best_of_some_blocks_are_the_best_of_all(
+    sentences: int, rows: int, tokens: int, count: int, seed: int
+) -> None:
+    random = torch.Generator().manual_seed(seed)
+    scores = torch.randn(sentences, rows, tokens, generator=random)
+    scores[torch.rand(scores.shape, generator=random) < 0.3] = -math.inf  # what rules take out
+    totals = torch.randn(sentences, rows, generator=random)
+    totals[torch.rand(totals.shape, generator=random) < 0.2] = -math.inf  # rows that are over
+    sums = (totals.unsqueeze(2) + scores).flatten(1)
+    expected = sums.sort(dim=1, descending=True).values[:, :count]
+    row, token, possible = _best_sums(scores, totals, count)
+    assert row.shape == token.shape == possible.shape == expected.shape
+    found = sums.gather(1, row * tokens + token)
+    assert torch.equal(found.masked_fill(~possible, -math.inf), expected)
+    assert torch.equal(possible, expected.isfinite())
