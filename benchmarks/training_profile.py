@@ -24,10 +24,10 @@ from typing import Any
 
 import torch
 from command import run_command
-from machine import describe
+from machine import describe, probe
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
-from workload import Transformer, find_multi30k, prepare_corpus
+from workload import Transformer, find_multi30k, flops_per_target_token, prepare_corpus
 
 from seqloom.config import compose
 from seqloom.data.batching import collate_ids
@@ -190,9 +190,23 @@ def main() -> None:
     print(f"{machine.cpu}, {machine.threads} threads, torch {machine.torch}, {machine.date}\n")
     print(table(shares))
     print(", ".join(f"{name} {value:,.0f}" for name, value in rates.items()), "real target tokens per second")
+    flops, _ = probe(options.threads)
+    tokens = statistics.mean(batch.target_tokens for batch in data)
+    least = tokens * flops_per_target_token(SHAPE, corpus) / flops
+    alone, together = limits(shares["seqloom"], least)
+    print(
+        f"of the limit that {flops / 1e9:.0f} GFLOPS of a 2,048³ product set, seqloom reaches {together:.0%}; "
+        f"with nothing to do but these products and attention it would be {alone:.0%}"
+    )
     if options.json:
         report = {"machine": asdict(machine), "tokens_per_second": rates, "seconds_per_update": shares}
+        report |= {"matmul_flops": flops, "seconds_at_the_limit": least}
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def limits(shares: Mapping[str, float], least: float) -> tuple[float, float]:
+    """Of the rate at the limit, which takes `least` seconds: if only products took time, and as it is."""
+    return least / (shares["matrix products"] + shares["attention"]), least / sum(shares.values())
 
 
 def table(shares: Mapping[str, Mapping[str, float]]) -> str:
