@@ -25,7 +25,9 @@ class _CrossEntropy(torch.autograd.Function):
 
     With smoothing ε the target distribution is q = (1-ε) onehot(y) + ε/V, the loss Σ -q log p and its
     gradient with respect to the logits p - q (Szegedy et al. 2016, section 7). The loss is a sum, so
-    the gradient of a chunk can be taken as soon as its logits are there, and the logits forgotten.
+    the gradient of a chunk can be taken as soon as its logits are there, and the logits forgotten. What
+    is done to every logit is the cost beside the products: the ε/V of q, which is the same for all of
+    them, is taken off the gradients instead, and padding is left out with the vectors of its positions.
     """
 
     @staticmethod
@@ -51,19 +53,20 @@ class _CrossEntropy(torch.autograd.Function):
             p = logits.softmax(-1)
             column = y.unsqueeze(1)
             # log Σ exp(logits) from the likeliest symbol, whose probability never underflows.
-            highest, where = p.max(-1, keepdim=True)
-            log_sum = (logits.gather(1, where) - highest.log()).squeeze(1)
+            log_sum = logits.amax(-1) - p.amax(-1).log()
             nll = log_sum - logits.gather(1, column).squeeze(1)
             uniform = log_sum - (h @ mean_weight + mean_bias)  # mean over the vocabulary of -log p
             nll_total += (nll * real).sum()
             total += (((1 - smoothing) * nll + smoothing * uniform) * real).sum()
             if want_gradient:
-                p.sub_(smoothing / vocabulary)
-                p.scatter_add_(1, column, p.new_full(column.shape, smoothing - 1))
-                p.mul_(real.unsqueeze(1))  # now p - q on real rows, 0 on padding
-                grads[0][part] = p @ weight
-                grads[1].addmm_(p.t(), h)
-                grads[2].add_(p.sum(0))
+                p.scatter_add_(1, column, p.new_full(column.shape, smoothing - 1))  # p - (1-ε) onehot
+                grads[0][part] = (p @ weight - smoothing * mean_weight) * real.unsqueeze(1)
+                grads[1].addmm_(p.t(), h * real.unsqueeze(1))
+                grads[2].addmv_(p.t(), real)
+        if want_gradient:
+            asked = (targets != PAD).to(hidden.dtype)
+            grads[1].sub_(asked @ hidden, alpha=smoothing / vocabulary)
+            grads[2].sub_(asked.sum(), alpha=smoothing / vocabulary)
         ctx.save_for_backward(*grads)
         ctx.mark_non_differentiable(nll_total)
         return total, nll_total
