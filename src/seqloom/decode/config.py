@@ -52,7 +52,7 @@ class SearchConfig(Settings):
     longest: int | None = Field(None, ge=1, description="tokens that an answer has at the most")
     max_length_factor: float = Field(3.0, ge=0, description="a hypothesis is cut after this x source tokens")
     max_length_extra: int = Field(50, ge=1, description="plus this many tokens")
-    batch_tokens: int = Field(4096, ge=1, description="source tokens x beam that are decoded together")
+    batch_tokens: int = Field(16_384, ge=1, description="source tokens x beam that are decoded together")
 
     @model_validator(mode="after")
     def _nbest_fits(self) -> SearchConfig:
