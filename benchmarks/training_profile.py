@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from command import run_command
@@ -37,6 +37,8 @@ from seqloom.registry import architecture
 from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import Updater
 from seqloom.types import PAD, Batch, Vocabularies
+
+T = TypeVar("T")
 
 SHAPE, SMOOTHING, BATCH_TOKENS = Transformer(), 0.1, 4096
 KINDS = {  # the first that is part of an operator's name
@@ -137,22 +139,24 @@ def our_update(vocabulary: int) -> Callable[[Batch], None]:
     return update
 
 
-def kind_of(operator: str) -> str:
+def kind_of(operator: str, kinds: Mapping[str, Sequence[str]]) -> str:
     """What an operator is for."""
-    for kind, parts in KINDS.items():
+    for kind, parts in kinds.items():
         if any(part in operator for part in parts):
             return kind
     return OTHER
 
 
-def spent(update: Callable[[Batch], None], data: Sequence[Batch]) -> dict[str, float]:
-    """Seconds of the processor per update by kind of operation."""
+def spent(
+    work: Callable[[T], object], data: Sequence[T], kinds: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
+    """Seconds of the processor per item of the data by kind of operation."""
     seconds: dict[str, float] = defaultdict(float)
     with profile(activities=[ProfilerActivity.CPU]) as record:
-        for batch in data:
-            update(batch)
+        for item in data:
+            work(item)
     for event in record.key_averages():
-        seconds[kind_of(event.key)] += event.self_cpu_time_total / 1e6 / len(data)
+        seconds[kind_of(event.key, kinds)] += event.self_cpu_time_total / 1e6 / len(data)
     return dict(seconds)
 
 
@@ -185,7 +189,7 @@ def main() -> None:
         update = make(corpus.vocabulary_size)
         rate(update, data[:3])
         rates[name] = statistics.median(rate(update, data) for _ in range(3))
-        shares[name] = spent(update, data)
+        shares[name] = spent(update, data, KINDS)
     machine = describe(options.threads, torch.__version__)
     print(f"{machine.cpu}, {machine.threads} threads, torch {machine.torch}, {machine.date}\n")
     print(table(shares))
