@@ -12,11 +12,12 @@ from opennmt_translate import SPECIAL
 from safetensors.torch import save_file
 from torch import Tensor
 
+from seqloom.building import load_model
 from seqloom.errors import SeqloomError
 from seqloom.exchange.marian_weights import BIAS, SHARED, alternating, blocks_to_marian, embedding_to_marian
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.nn.positions import sinusoids
-from seqloom.run import Run, load_model
+from seqloom.run import Run
 from seqloom.settings import ModelSettings
 from seqloom.types import BOS, EOS, PAD
 

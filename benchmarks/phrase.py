@@ -26,7 +26,7 @@ from machine import describe
 
 from seqloom import SeqloomError
 from seqloom.evaluate.metrics import evaluate
-from seqloom.run import load
+from seqloom.loading import load
 from seqloom.types import Translator
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "multi30k-en-de-phrase.yaml"

@@ -20,8 +20,9 @@ from typing import Any
 
 from seqloom.config import compose
 from seqloom.evaluate.metrics import evaluate, parse_metrics
+from seqloom.loading import load
 from seqloom.pipeline import continue_run, create
-from seqloom.run import Run, load
+from seqloom.run import Run
 
 MODEL = {"model.width": 128, "model.layers": 3, "model.heads": 4, "model.ffn": 512, "model.dropout": 0.3}
 TRAIN = {"train.schedule": "cosine", "train.threads": 1, "train.batch_tokens": 3000, "train.ema": 0.99}

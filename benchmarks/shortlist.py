@@ -29,13 +29,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from seqloom.building import load_model
 from seqloom.corpus import Corpus
 from seqloom.data.batching import collate_ids
 from seqloom.decode.lexical import Coverage, coverage, make_shortlist
 from seqloom.decode.shortlist import Choice, Shortlist
 from seqloom.decode.translator import ModelTranslator, batches_by_length
 from seqloom.evaluate.metrics import evaluate
-from seqloom.run import Run, load_model
+from seqloom.run import Run
 
 BEAMS = (1, 5)
 _WARMUP = 64  # lines before the clock starts

@@ -15,8 +15,9 @@ from seqloom.config import Config
 from seqloom.decode.translator import ModelTranslator
 from seqloom.evaluate.metrics import evaluate
 from seqloom.inspect.picture import new_figure, save_figure
+from seqloom.loading import load
 from seqloom.pipeline import continue_run, create
-from seqloom.run import Run, load
+from seqloom.run import Run
 from seqloom.testset import TestSet, read_testset
 from seqloom.training.log import read_metrics
 

@@ -24,16 +24,16 @@ __all__ = [
 
 if TYPE_CHECKING:
     from seqloom.errors import SeqloomError
+    from seqloom.loading import load, load_ensemble, load_filler, load_generator, load_scorer
     from seqloom.pipeline import train
-    from seqloom.run import load, load_ensemble, load_filler, load_generator, load_scorer
 
 _HOMES = {
     "SeqloomError": "seqloom.errors",
-    "load": "seqloom.run",
-    "load_ensemble": "seqloom.run",
-    "load_filler": "seqloom.run",
-    "load_generator": "seqloom.run",
-    "load_scorer": "seqloom.run",
+    "load": "seqloom.loading",
+    "load_ensemble": "seqloom.loading",
+    "load_filler": "seqloom.loading",
+    "load_generator": "seqloom.loading",
+    "load_scorer": "seqloom.loading",
     "train": "seqloom.pipeline",
 }
 

@@ -15,8 +15,8 @@ from seqloom.evaluate.metrics import Score, evaluate
 from seqloom.evaluate.references import group_by_source
 from seqloom.files import write_atomically
 from seqloom.inspect.attention import attention_picture
+from seqloom.loading import load_decoder
 from seqloom.pipeline import continue_run, create
-from seqloom.run import load_decoder
 from seqloom.types import Example, Hypothesis
 
 _SEED = 2026

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
+from seqloom.building import build_counting
 from seqloom.config import Config
 from seqloom.corpus import Prepared
 from seqloom.machine import processors
-from seqloom.run import Run, build_counting
+from seqloom.run import Run
 from seqloom.statistical.counting import Lesson
 from seqloom.training.checkpoint import TrainState
 from seqloom.training.log import RunLog, duration

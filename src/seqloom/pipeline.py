@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from seqloom.building import build_model, choose_device
 from seqloom.config import Config, compose
 from seqloom.corpus import Corpus, Prepared
 from seqloom.data.batching import Batches, BatchStream, Collate, Position, collate, prefetch
@@ -25,9 +26,10 @@ from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import evaluate, parse_metrics
 from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
 from seqloom.fitting import fit_run
+from seqloom.loading import Use, load, load_filler, load_generator, use_of
 from seqloom.machine import keep_freed_memory
 from seqloom.registry import architecture
-from seqloom.run import Run, Use, build_model, choose_device, load, load_filler, load_generator, use_of
+from seqloom.run import Run
 from seqloom.team import Team
 from seqloom.text.config import MASK
 from seqloom.training.checkpoint import (

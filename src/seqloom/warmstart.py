@@ -8,8 +8,9 @@ from typing import Any
 
 from torch import nn
 
+from seqloom.building import load_model
 from seqloom.errors import SeqloomError
-from seqloom.run import Run, load_model
+from seqloom.run import Run
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import weights_of
 

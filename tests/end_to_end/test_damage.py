@@ -14,9 +14,10 @@ from seqloom.config import compose
 from seqloom.data.tasks import generate
 from seqloom.errors import SeqloomError
 from seqloom.files import sealed, write_json
+from seqloom.loading import load
 from seqloom.machine import cache_folder
 from seqloom.pipeline import continue_run, create
-from seqloom.run import Run, load
+from seqloom.run import Run
 
 SETTINGS: dict[str, Any] = {
     "text.tokenizer": "word",

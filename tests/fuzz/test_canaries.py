@@ -30,10 +30,12 @@ from seqloom.data.datasets import dataset
 from seqloom.errors import SeqloomError
 from seqloom.exchange.marian import import_marian
 from seqloom.files import output, write_json
+from seqloom.inspect.facts import describe
 from seqloom.inspect.searchtree import SearchTree, search_tree
 from seqloom.inspect.searchtree_page import tree_page
+from seqloom.loading import load, load_decoder
 from seqloom.pipeline import continue_run, create
-from seqloom.run import Run, describe, load, load_decoder
+from seqloom.run import Run
 from seqloom.text.frames import read_features
 
 WEIGHTS = "checkpoints/best/model.safetensors"

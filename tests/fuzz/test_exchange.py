@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import torch
 
+from seqloom.building import build_model
 from seqloom.config import compose
 from seqloom.exchange.arpa import import_arpa
 from seqloom.exchange.marian import import_marian
 from seqloom.exchange.marian_export import export_marian
-from seqloom.run import Run, build_model, load_scorer
+from seqloom.loading import load_scorer
+from seqloom.run import Run
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import TrainState, weights_of
 

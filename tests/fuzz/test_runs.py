@@ -16,8 +16,11 @@ import yaml
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save, save_file
 
+from seqloom.building import load_model
 from seqloom.inspect.doctor import Patient, diagnose
-from seqloom.run import Run, describe, load, load_filler, load_generator, load_model, load_scorer
+from seqloom.inspect.facts import describe
+from seqloom.loading import load, load_filler, load_generator, load_scorer
+from seqloom.run import Run
 from seqloom.training.checkpoint import read_tensors
 
 

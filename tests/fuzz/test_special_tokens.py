@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seqloom.decode.filling import Filler
 from seqloom.errors import SeqloomError
-from seqloom.run import load, load_filler, load_scorer
+from seqloom.loading import load, load_filler, load_scorer
 from seqloom.text.config import MASK, Kind
 from seqloom.text.marian import MarianTokenizer, as_marian
 from seqloom.text.tokenizer import Tokenizer

@@ -13,20 +13,14 @@ import torch
 from torch import Tensor
 
 from seqloom import registry
+from seqloom.building import build_model
 from seqloom.config import compose
 from seqloom.errors import SeqloomError
+from seqloom.inspect.facts import describe
+from seqloom.loading import load, load_decoder, load_derivations, load_generator, load_scorer
 from seqloom.pipeline import continue_run, create, train
 from seqloom.registry import register
-from seqloom.run import (
-    Run,
-    build_model,
-    describe,
-    load,
-    load_decoder,
-    load_derivations,
-    load_generator,
-    load_scorer,
-)
+from seqloom.run import Run
 from seqloom.settings import ModelSettings
 from seqloom.statistical.counting import Lesson
 from seqloom.types import EOS, Batch, Hypothesis, Step, Tree, Vocabularies

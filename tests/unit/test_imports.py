@@ -18,7 +18,7 @@ LAYERS = [
     {"text", "nn", "evaluate"},
     {"data", "models", "statistical"},
     {"decode", "training"},
-    {"config", "run", "inspect", "serve"},
+    {"config", "run", "building", "loading", "inspect", "serve"},
     {"corpus", "fitting", "pipeline", "testset", "warmstart", "exchange"},
     {"demo"},
     {"cli", "__init__", "__main__"},

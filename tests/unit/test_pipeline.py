@@ -15,7 +15,8 @@ import pytest
 from seqloom import pipeline
 from seqloom.config import compose
 from seqloom.errors import SeqloomError
-from seqloom.run import Run, load
+from seqloom.loading import load
+from seqloom.run import Run
 
 SETTINGS: dict[str, Any] = {
     "model.width": 8,

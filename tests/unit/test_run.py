@@ -8,22 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from seqloom.building import build_model, choose_device
 from seqloom.config import compose
 from seqloom.errors import SeqloomError
+from seqloom.inspect.facts import describe
+from seqloom.loading import commands_for, load, load_ensemble, load_filler, load_generator, load_scorer, use_of
 from seqloom.pipeline import continue_run, create
-from seqloom.run import (
-    Run,
-    build_model,
-    choose_device,
-    commands_for,
-    describe,
-    load,
-    load_ensemble,
-    load_filler,
-    load_generator,
-    load_scorer,
-    use_of,
-)
+from seqloom.run import Run
 
 SETTINGS = {
     "model.size": "tiny",

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 
+from seqloom.building import load_model
 from seqloom.config import compose
 from seqloom.errors import SeqloomError
 from seqloom.pipeline import continue_run, create
-from seqloom.run import Run, load_model
+from seqloom.run import Run
 from seqloom.training.checkpoint import read_tensors
 
 WORDS = ["red", "blue", "dog", "cat", "runs", "sits", "the", "a"]

@@ -14,9 +14,10 @@ def doctor(
     json_: Annotated[bool, typer.Option("--json", help="A list of objects.")] = False,
 ) -> None:
     """Say what is wrong with a run, with the evidence: learning rate, fit, gradients, heads, padding, data."""
+    from seqloom.building import load_model
     from seqloom.files import read_object
     from seqloom.inspect.doctor import Patient, diagnose
-    from seqloom.run import Run, load_model
+    from seqloom.run import Run
 
     opened = Run.open(run)
     report = opened.folder / "data-report.json"

@@ -108,8 +108,8 @@ def _attention(
     from seqloom.cli.align import data_config
     from seqloom.data.report import DataReport
     from seqloom.inspect.alignment import attention_looks
+    from seqloom.loading import load_decoder
     from seqloom.progress import counter
-    from seqloom.run import load_decoder
     from seqloom.statistical.alignment.words import read_words
 
     decoder = load_decoder(run, checkpoint=checkpoint, device=device)

@@ -32,8 +32,8 @@ def fill(
     Each text comes with the best of them filled in, then a line per gap.
     """
     from seqloom.data.lines import lines
+    from seqloom.loading import load_filler
     from seqloom.progress import counter
-    from seqloom.run import load_filler
 
     if file and texts:
         raise SeqloomError("Texts and a file of texts are given.", "leave one of them out")

@@ -49,7 +49,7 @@ def generate(
     """
     from seqloom.data.lines import lines
     from seqloom.decode.config import SamplingConfig
-    from seqloom.run import load_generator
+    from seqloom.loading import load_generator
 
     given: dict[str, Any] = {
         "temperature": temperature,

@@ -52,7 +52,8 @@ def info(
 
 
 def _describe(run: Path, plot: Path | None, json_: bool) -> None:
-    from seqloom.run import Run, describe
+    from seqloom.inspect.facts import describe
+    from seqloom.run import Run
 
     if run.is_file():
         raise SeqloomError(f"{run} is a file, not a run directory.", "add --cost to tell what its model costs")
@@ -119,9 +120,10 @@ def _cost(path: Path, length: int, assignments: list[str], plot: Path | None, js
 
 def _open(path: Path, assignments: list[str]) -> tuple[str, nn.Module, Vocabularies]:
     """The name and the model of a run or of a configuration, with fresh weights, and its vocabularies."""
+    from seqloom.building import build_model
     from seqloom.config import compose
     from seqloom.registry import architecture
-    from seqloom.run import Run, build_model
+    from seqloom.run import Run
     from seqloom.types import Vocabularies
 
     if path.is_dir():

@@ -88,9 +88,10 @@ def gradients(
 
 def _open(path: Path, assignments: list[str]) -> tuple[nn.Module, TokenStore]:
     """The model of a run (best weights) or of a configuration (fresh ones), and its validation part."""
+    from seqloom.building import build_model, load_model
     from seqloom.config import compose
     from seqloom.corpus import Corpus
-    from seqloom.run import Run, build_model, load_model
+    from seqloom.run import Run
 
     if path.is_dir():
         run = Run.open(path)

@@ -32,7 +32,7 @@ def attention(
     from seqloom.inspect.attention import attention_picture, attention_text
     from seqloom.inspect.heads import head_attention, heads_picture
     from seqloom.inspect.picture import check_suffix, new_figure
-    from seqloom.run import load_decoder
+    from seqloom.loading import load_decoder
     from seqloom.types import Head
 
     if (layer is None) != (head is None) or (mean and layer is not None):

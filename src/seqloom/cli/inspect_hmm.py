@@ -40,8 +40,9 @@ def hmm(
 
 
 def _trellis(folder: Path, text: str) -> Trellis:
+    from seqloom.building import load_counting
     from seqloom.registry import architecture
-    from seqloom.run import Run, load_counting
+    from seqloom.run import Run
     from seqloom.statistical.hmm.trellis import HasTrellis
 
     run = Run.open(folder)

@@ -95,7 +95,7 @@ def _load(run: Path, assignments: list[str], checkpoint: str | None, device: str
     """The run's translator with the options of the search that are assigned."""
     from seqloom.config import search_options
     from seqloom.decode.config import SearchConfig
-    from seqloom.run import load_decoder
+    from seqloom.loading import load_decoder
 
     options = search_options(assignments)
     translator = load_decoder(run, checkpoint=checkpoint, device=device)

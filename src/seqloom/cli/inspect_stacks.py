@@ -46,7 +46,7 @@ def stacks(
 
 
 def _load(run: Path, checkpoint: str | None) -> PhraseTranslator:
-    from seqloom.run import load
+    from seqloom.loading import load
     from seqloom.statistical.phrase.translator import PhraseTranslator
 
     translator = load(run, checkpoint=checkpoint, device="cpu")

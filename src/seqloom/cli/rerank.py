@@ -51,8 +51,8 @@ def rerank(
     from seqloom.data.report import DataReport
     from seqloom.decode.rerank import NoisyChannel
     from seqloom.files import check_can_write, output
+    from seqloom.loading import load_decoder, load_scorer
     from seqloom.progress import counter
-    from seqloom.run import load_decoder, load_scorer
 
     if out:
         check_can_write(out)

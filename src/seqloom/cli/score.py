@@ -79,8 +79,9 @@ def score(
     from seqloom.decode.scoring import Totals
     from seqloom.files import check_can_write, output
     from seqloom.inspect.picture import check_suffix
+    from seqloom.loading import has_own_search, load_scorer, use_of
     from seqloom.progress import counter
-    from seqloom.run import Run, has_own_search, load_scorer, use_of
+    from seqloom.run import Run
 
     if plot:
         check_suffix(plot)
@@ -124,7 +125,7 @@ def score(
 
 def _data(config: Config, **columns: str | None) -> DataConfig:
     """How the run's own data is read, with other columns if they are named."""
-    from seqloom.run import use_of
+    from seqloom.loading import use_of
 
     values = {name: value for name, value in columns.items() if value}
     if config.data.is_text and use_of(config) == "translate":  # it learnt to restore: pairs of hidden and whole

@@ -29,10 +29,11 @@ def shortlist(
     """
     from seqloom.corpus import Corpus
     from seqloom.decode.lexical import coverage, make_shortlist
+    from seqloom.loading import use_of
     from seqloom.machine import processors
     from seqloom.progress import counter
     from seqloom.registry import architecture
-    from seqloom.run import Run, use_of
+    from seqloom.run import Run
 
     opened = Run.open(run)
     config, tokenizers = opened.config(), opened.tokenizers()

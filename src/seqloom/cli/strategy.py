@@ -183,7 +183,7 @@ def load_for(
         return loaded
     import torch
 
-    from seqloom.run import load_ensemble
+    from seqloom.loading import load_ensemble
 
     if threads:
         torch.set_num_threads(threads)

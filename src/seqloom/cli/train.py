@@ -42,8 +42,9 @@ def train(
     from seqloom.config import compose
     from seqloom.corpus import keep_standard_input
     from seqloom.errors import SeqloomError
+    from seqloom.loading import commands_for
     from seqloom.pipeline import continue_run, create
-    from seqloom.run import Run, commands_for
+    from seqloom.run import Run
     from seqloom.team import joined, was_restarted
 
     if (pairs or []).count("-") > 1:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from seqloom.building import load_counting
 from seqloom.config import from_tree
 from seqloom.errors import SeqloomError
 from seqloom.exchange.imported import write_imported
 from seqloom.files import check_can_write
-from seqloom.run import Run, load_counting
+from seqloom.run import Run
 from seqloom.statistical.ngram.arpa import NEVER, Arpa, read_arpa, write_arpa
 from seqloom.statistical.ngram.assembly import Entries, assemble
 from seqloom.statistical.ngram.model import NgramModel, NgramSettings

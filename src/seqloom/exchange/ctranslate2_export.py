@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom import __version__
+from seqloom.building import load_model
 from seqloom.decode.scoring import ForcedScorer
 from seqloom.decode.translator import ModelTranslator
 from seqloom.errors import SeqloomError
@@ -24,7 +25,7 @@ from seqloom.files import (
     write_sums,
 )
 from seqloom.models.transformer import TransformerSettings
-from seqloom.run import Run, load_model
+from seqloom.run import Run
 
 REPORT = "export.json"
 TOLERANCE = 1e-3  # of a score; float32 sums in another order differ by about 1e-6 per token

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from seqloom.building import choose_device, load_model
 from seqloom.config import Config
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.translator import ModelTranslator
@@ -25,9 +26,10 @@ from seqloom.exchange.ctranslate2 import (
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator, is_exact
 from seqloom.exchange.ctranslate2_export import is_export, load_exported
 from seqloom.files import check_folder, new_folder, sha256, write_sums
+from seqloom.loading import answering, load, load_decoder
 from seqloom.machine import make_cache_folder
 from seqloom.models.transformer import TransformerSettings
-from seqloom.run import Run, answering, choose_device, load, load_decoder, load_model
+from seqloom.run import Run
 
 ENGINES = ("auto", "torch", "ctranslate2")
 _LAYOUT = 1  # of the models in the cache; another number makes them be written anew

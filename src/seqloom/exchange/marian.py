@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from seqloom.building import build_model
 from seqloom.config import from_tree
 from seqloom.errors import SeqloomError
 from seqloom.exchange.imported import write_imported
@@ -34,7 +35,7 @@ from seqloom.exchange.marian_weights import (
     blocks_from_marian,
     embedding_from_marian,
 )
-from seqloom.run import Run, build_model
+from seqloom.run import Run
 from seqloom.text.marian import MarianSettings, MarianTokenizer
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import read_tensors, weights_of

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from seqloom.building import load_model
 from seqloom.config import Config
 from seqloom.data.batching import collate_ids
 from seqloom.decode.translator import ModelTranslator
@@ -40,7 +41,7 @@ from seqloom.exchange.marian_weights import (
 )
 from seqloom.files import new_folder, write_json
 from seqloom.models.transformer import Transformer, TransformerSettings
-from seqloom.run import Run, load_model
+from seqloom.run import Run
 from seqloom.settings import ModelSettings
 from seqloom.text.marian import as_marian
 from seqloom.text.pair import TokenizerPair

@@ -137,9 +137,10 @@ def test_pegasus_has_the_weights_in_its_own_order(module: Any, run: Path, tmp_pa
     import torch
     from safetensors.torch import load_file
 
+    from seqloom.building import load_model
     from seqloom.exchange.marian_weights import alternating, blocks_from_marian
     from seqloom.nn.positions import sinusoids
-    from seqloom.run import Run, load_model
+    from seqloom.run import Run
 
     module("peer_models").write_huggingface(run, tmp_path / "model")
     theirs = load_file(tmp_path / "model" / "model.safetensors")
@@ -154,7 +155,8 @@ def test_pegasus_has_the_weights_in_its_own_order(module: Any, run: Path, tmp_pa
 
 
 def test_opennmt_has_every_weight_once(module: Any, run: Path) -> None:
-    from seqloom.run import Run, load_model
+    from seqloom.building import load_model
+    from seqloom.run import Run
 
     model, _ = load_model(Run.open(run))
     weights = module("peer_models")._opennmt_weights(model, 16)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from seqloom.run import Run, load_decoder
+from seqloom.loading import load_decoder
+from seqloom.run import Run
 
 Command = Callable[..., Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.run import load_decoder
+from seqloom.loading import load_decoder
 
 Command = Callable[..., Any]
 TEXT = "a man is running."

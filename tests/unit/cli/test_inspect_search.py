@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.run import load
+from seqloom.loading import load
 
 Command = Callable[..., Any]
 TEXT = "a man is running."
@@ -145,5 +145,5 @@ def test_a_picture_that_cannot_be_drawn_is_told_before_the_work(
     runs: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.setattr("seqloom.run.load", None)
+    monkeypatch.setattr("seqloom.loading.load", None)
     assert "need matplotlib" in command("inspect", "search", runs / "pairs", "a", "--out", "tree.png").err

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seqloom.decode.rerank import Channel, NoisyChannel, Weights
-from seqloom.run import load, load_scorer
+from seqloom.loading import load, load_scorer
 from seqloom.types import Hypothesis
 
 Command = Callable[..., Any]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seqloom.cli import score as module
-from seqloom.run import load_scorer
+from seqloom.loading import load_scorer
 
 Command = Callable[..., Any]
 LINES = ["a man is running.", "the girl plays the guitar.", "zzz", "two dogs"]

@@ -11,8 +11,8 @@ import pytest
 
 from seqloom.cli import score_derivations as module
 from seqloom.config import compose
+from seqloom.loading import load_derivations
 from seqloom.pipeline import continue_run, create
-from seqloom.run import load_derivations
 
 Command = Callable[..., Any]
 

@@ -11,7 +11,7 @@ import pytest
 
 from seqloom.decode.config import SamplingConfig
 from seqloom.decode.risk import by_least_risk
-from seqloom.run import load, load_ensemble
+from seqloom.loading import load, load_ensemble
 
 Command = Callable[..., Any]
 LINES = ["a man is running.", "", "a man is running.", "two dogs"]

@@ -11,12 +11,13 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
+from seqloom.building import load_counting
 from seqloom.cli.main import app
 from seqloom.config import compose
 from seqloom.errors import SeqloomError
 from seqloom.exchange.arpa import export_arpa, import_arpa, word_names
 from seqloom.pipeline import continue_run, create
-from seqloom.run import Run, load_counting
+from seqloom.run import Run
 from seqloom.statistical.ngram.model import NgramModel
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, PAD, UNK

@@ -18,8 +18,9 @@ from seqloom.exchange.agreement import compare, sentences
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
 from seqloom.exchange.ctranslate2_export import export_ctranslate2, is_export, load_exported
 from seqloom.exchange.engines import Wanted, load_translator
+from seqloom.loading import load
 from seqloom.pipeline import continue_run, create
-from seqloom.run import Run, load
+from seqloom.run import Run
 from seqloom.types import Hypothesis
 
 pytest.importorskip("ctranslate2")

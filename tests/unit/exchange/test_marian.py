@@ -11,15 +11,18 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from seqloom.building import build_model, load_model
 from seqloom.config import compose
 from seqloom.errors import SeqloomError
 from seqloom.exchange import marian_export
 from seqloom.exchange.marian import import_marian
 from seqloom.exchange.marian_export import export_marian
 from seqloom.exchange.marian_weights import alternating, blocks_from_marian, blocks_to_marian
+from seqloom.inspect.facts import describe
+from seqloom.loading import load, load_scorer
 from seqloom.nn.positions import sinusoids
 from seqloom.pipeline import continue_run, create
-from seqloom.run import Run, build_model, describe, load, load_model, load_scorer
+from seqloom.run import Run
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import TrainState, weights_of
 

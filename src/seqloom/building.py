@@ -1,0 +1,84 @@
+"""The model of a configuration, before it has learned and with what it has learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from seqloom.config import Config
+from seqloom.errors import SeqloomError
+from seqloom.registry import architecture
+from seqloom.run import Run
+from seqloom.statistical.counting import CountingModel
+from seqloom.text.pair import TokenizerPair
+from seqloom.training.checkpoint import load_weights, read_tensors
+
+
+def build_model(config: Config, tokenizers: TokenizerPair) -> nn.Module:
+    """The model of a configuration that is trained by gradient, with weights drawn from the run's seed."""
+    if architecture(config.model.name).counting:
+        raise SeqloomError(
+            f"The model {config.model.name} is counted, not trained by gradient: it has no layers and weights.",
+            "this works with neural models; see `seqloom models`",
+        )
+    torch.manual_seed(config.train.seed)
+    model: nn.Module = _build(config, tokenizers)
+    return model
+
+
+def build_counting(config: Config, tokenizers: TokenizerPair) -> CountingModel:
+    """The model of a configuration that is fitted by counting, before it has seen anything."""
+    model: CountingModel = _build(config, tokenizers)
+    return model
+
+
+def _build(config: Config, tokenizers: TokenizerPair) -> Any:
+    try:
+        return architecture(config.model.name).build(config.model, tokenizers.vocabularies)
+    except (RuntimeError, MemoryError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "out of memory"
+        raise SeqloomError(
+            f"The model {config.model.name} cannot be built: {reason}.", "make it smaller (model.*)"
+        ) from error
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; `auto` takes an accelerator if there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+        if device.type == "meta":
+            raise RuntimeError("it holds no values")
+    except (RuntimeError, AssertionError) as error:
+        raise SeqloomError(f"The device {name!r} cannot be used here.", "try device cpu or auto") from error
+    return device
+
+
+def load_model(run: Run, *, checkpoint: str | None = None) -> tuple[nn.Module, TokenizerPair]:
+    """The trained model of a run, checked, and its tokenizers."""
+    tokenizers = run.tokenizers()
+    model = build_model(run.config(), tokenizers)
+    load_weights(model, run.checked_weights(checkpoint))
+    return model.eval(), tokenizers
+
+
+def load_counting(
+    run: Run, *, checkpoint: str | None = None, device: torch.device | str = "cpu"
+) -> tuple[CountingModel, TokenizerPair]:
+    """The fitted model of a run, checked, and its tokenizers."""
+    tokenizers = run.tokenizers()
+    model = build_counting(run.config(), tokenizers)
+    weights = run.checked_weights(checkpoint)
+    try:
+        model.restore({name: tensor.to(device) for name, tensor in read_tensors(weights).items()})
+    except (KeyError, RuntimeError, TypeError, ValueError, IndexError) as error:
+        reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
+        raise SeqloomError(
+            f"The weights in {weights} do not fit this model: {reason}.",
+            "the file belongs to another run or config.yaml was changed after training",
+        ) from error
+    return model, tokenizers
