@@ -1,29 +1,36 @@
 """A plan for training of WMT size: work, memory, traffic, hours and cost on 1, 8 and 64 GPUs, as Markdown.
 
-    python benchmarks/scaling_plan.py [--rate 110e12] [--price 2] [--json plan.json]
+    python benchmarks/scaling_plan.py [--rate 110e12] [--price 2] [--run RUN] [--json plan.json]
 
 Counted: floating-point operations by the model's own prediction (`seqloom info --cost`), bytes of weights,
 gradients and moments, and what a ring all-reduce of the gradients moves. Measured here: how long one processor
-takes to put a batch together. Assumed, and to be given: the rate of a GPU, the network, the price.
+takes to choose the pairs of a batch, as every process does, and to put its own rows together; and, of the data
+of a run, to tokenise it. Assumed, and to be given: the rate of a GPU, the network, the price.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
-import statistics
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import torch
 from command import run_command
 
 from seqloom.config import compose
-from seqloom.data.batching import collate_ids
+from seqloom.data.batching import batches_of, collate
+from seqloom.data.encoding import Encoder
+from seqloom.data.readers import read_corpus
+from seqloom.data.report import DataReport
+from seqloom.data.store import Tokens
 from seqloom.inspect.cost import predict
 from seqloom.registry import architecture
+from seqloom.run import Run
 from seqloom.types import Vocabularies
 
 LENGTH = 30  # tokens of a sentence on each side: about the mean of WMT 2014 with a vocabulary of 37,000
@@ -78,13 +85,21 @@ class Row:
     traffic: float  # bytes that a GPU sends per update
     compute: float  # seconds of an update
     network: float
-    batching: float  # seconds that every process takes to put the batch of an update together
+    batching: float  # seconds that every process takes to choose the batch of an update and make its rows
     hours: float
     cost: float
     limit: str  # what an update waits for
 
 
-def plan(job: Job, gpus: int, machine: Machine, batching: float) -> Row:
+@dataclass(frozen=True)
+class Batching:
+    """Seconds of one processor per target token with its source token."""
+
+    choosing: float  # which pairs are together, in every process
+    collating: float  # ids, padded, of a process's own rows
+
+
+def plan(job: Job, gpus: int, machine: Machine, batching: Batching) -> Row:
     """The arithmetic. Communication and batches are prepared beside the computation: the slowest one counts."""
     config = compose(None, job.options())
     model = architecture("transformer").build(config.model, Vocabularies(VOCABULARY, VOCABULARY, shared=True))
@@ -96,7 +111,7 @@ def plan(job: Job, gpus: int, machine: Machine, batching: float) -> Row:
     times = {
         "computing": job.batch * flops / gpus / machine.rate,
         "the network": traffic / slowest,
-        "making batches": batching * job.batch,
+        "making batches": (batching.choosing + batching.collating / gpus) * job.batch,
     }
     hours = max(times.values()) * job.updates / 3600
     return Row(
@@ -115,16 +130,37 @@ def plan(job: Job, gpus: int, machine: Machine, batching: float) -> Row:
     )
 
 
-def seconds_per_token() -> float:
-    """What one processor takes to put a batch together, per target token with its source token."""
-    draw = random.Random(1)
-    rows = [[draw.randrange(4, VOCABULARY) for _ in range(LENGTH - 1)] for _ in range(1000)]
+def measured(pairs: int = 65_536, batch_tokens: int = 25_000) -> Batching:
+    """What it takes here, for a pool of so many pairs of any length up to twice the usual one."""
+    random = np.random.default_rng(1)
+    lengths = {side: random.integers(1, 2 * LENGTH - 1, pairs) for side in ("source", "target")}
+    ids = {side: random.integers(4, VOCABULARY, of.sum(), "<u2") for side, of in lengths.items()}
+    tokens = Tokens(ids, {side: np.cumsum([0, *of]) for side, of in lengths.items()}, features=0)
+    batches = batches_of(tokens, [range(pairs)], batch_tokens, random)
+    seconds = (
+        shortest(lambda: batches_of(tokens, [range(pairs)], batch_tokens, random)),
+        shortest(lambda: [collate(tokens, indices) for indices in batches]),
+    )
+    return Batching(*(spent / tokens.target_tokens(np.arange(pairs)) for spent in seconds))
+
+
+def tokenised(run: Run) -> float:
+    """Target tokens per second with their sources that one processor tokenises of a run's own data."""
+    config, report = run.config(), DataReport()
+    pairs = list(islice(read_corpus(config.data, "train", report), 20_000))
+    encoder = Encoder(run.tokenizers(), config.data.max_length, "drop")
+    tokens = Tokens.of(pairs, encoder, report)
+    return tokens.target_tokens(np.arange(len(tokens))) / shortest(lambda: Tokens.of(pairs, encoder, report))
+
+
+def shortest(work: Callable[[], object]) -> float:
+    """Seconds, the least of several: what else the machine does only adds to it."""
     times = []
     for _ in range(7):
         began = time.perf_counter()
-        collate_ids(rows, rows, range(len(rows)))
+        work()
         times.append(time.perf_counter() - began)
-    return statistics.median(times) / (len(rows) * LENGTH)
+    return min(times)
 
 
 def table(rows: list[Row]) -> str:
@@ -151,14 +187,20 @@ def main() -> None:
         "--between", type=float, default=12.5e9, help="bytes/s between hosts (default: %(default)g)"
     )
     parser.add_argument("--price", type=float, default=2.0, help="of a GPU hour (default: %(default)g)")
+    parser.add_argument("--run", type=Path, help="whose training data is tokenised, too")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     torch.manual_seed(1)
     machine = Machine(options.rate, options.inside, options.between, options.price)
-    batching = seconds_per_token()
+    batching = measured()
     rows = [plan(job, gpus, machine, batching) for job in JOBS for gpus in (1, 8, 64)]
     print(table(rows))
-    print(f"\none processor here makes batches of {1 / batching / 1e6:.1f} million target tokens per second")
+    choosing, collating = (1 / seconds / 1e6 for seconds in (batching.choosing, batching.collating))
+    print(
+        f"\nmillion target tokens per second of one processor: {choosing:.0f} chosen, {collating:.0f} collated"
+    )
+    if options.run:
+        print(f"{tokenised(Run(options.run)) / 1e6:.2f} tokenised")
     if options.json:
         report = {"machine": asdict(machine), "rows": [asdict(row) for row in rows]}
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

@@ -6,24 +6,20 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from torch import nn
 
 from seqloom.building import build_model, choose_device
 from seqloom.config import Config, compose
-from seqloom.corpus import Corpus, Prepared
-from seqloom.data.batching import Batches, BatchStream, Collate, Position, collate, prefetch
-from seqloom.data.noise import Noise
-from seqloom.decode.translator import ModelTranslator
+from seqloom.corpus import Corpus
 from seqloom.errors import SeqloomError
-from seqloom.evaluate.metrics import evaluate, parse_metrics
+from seqloom.evaluate.metrics import parse_metrics
+from seqloom.feeding import collator, feeder, sharer
 from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
 from seqloom.fitting import fit_run
 from seqloom.loading import Use, load, load_filler, load_generator, use_of
@@ -31,7 +27,6 @@ from seqloom.machine import keep_freed_memory
 from seqloom.registry import architecture
 from seqloom.run import Run
 from seqloom.team import Team
-from seqloom.text.config import MASK
 from seqloom.training.checkpoint import (
     TrainState,
     check_sums,
@@ -40,8 +35,8 @@ from seqloom.training.checkpoint import (
     write_tensors,
 )
 from seqloom.training.log import RunLog, duration
-from seqloom.training.loop import Feed, Trainer, Validation
-from seqloom.training.loss import batch_loss
+from seqloom.training.loop import Trainer
+from seqloom.validation import Validator
 from seqloom.warmstart import warm_start, warm_tokenizers
 
 _WARM_START = "warm-start.json"
@@ -175,7 +170,7 @@ def continue_run(run: Run, *, quiet: bool = False, team: Team | None = None) -> 
     model.to(device)
     if team.rank:  # all have the same weights, but not the same dropout
         torch.manual_seed(config.train.seed + team.rank)
-    make_batch = _collator(config, prepared)
+    make_batch = collator(config, prepared)
     with (
         _disk_errors(run),
         _log(run, config, newest, quiet, team) as log,
@@ -188,12 +183,13 @@ def continue_run(run: Run, *, quiet: bool = False, team: Team | None = None) -> 
             count = sum(weight.numel() for weight in model.parameters())
             log.say(f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} {unit}")
         batches = prepared.batches(batch_tokens=config.train.batch_tokens, seed=config.train.seed, say=log.say)
+        measuring = Team() if config.train.shard else team  # of slices only the leader has whole weights
         trainer = Trainer(
             model,
             config.train,
-            feed=_feeder(batches, make_batch),
+            feed=feeder(batches, sharer(config, make_batch, team)),
             batches_per_epoch=batches.per_epoch if config.train.max_epochs else 0,
-            validate=_validator(model, config, prepared, make_batch, device, stop),
+            validate=Validator(model, config, prepared, make_batch, device, stop, measuring),
             checkpoints=checkpoints,
             log=log,
             stop=stop,
@@ -251,82 +247,6 @@ def _counts(config: Config) -> bool:
 
 def _sayer(quiet: bool) -> Callable[[str], None]:
     return lambda line: None if quiet else print(line, file=sys.stderr, flush=True)
-
-
-def _collator(config: Config, prepared: Prepared) -> Collate:
-    """What makes a batch of some examples at a place of the stream."""
-    if config.data.noise.kind == "none":
-        return lambda tokens, indices, place: collate(tokens, indices)
-    tokenizer = prepared.tokenizers.source
-    return Noise(
-        config.data.noise,
-        mask=tokenizer.symbol(MASK),
-        vocabulary=tokenizer.size,
-        seed=config.train.seed,
-        in_place=architecture(config.model.name).task == "fill",
-    ).collate
-
-
-def _feeder(batches: Batches, make_batch: Collate) -> Callable[[int, int], Iterator[Feed]]:
-    def feed(epoch: int, skip: int) -> Iterator[Feed]:
-        return prefetch(Feed(*place, batch) for place, batch in batches.collated(epoch, skip, make_batch))
-
-    return feed
-
-
-class _Stopped(Exception):
-    """Somebody wants the run to end while it validates."""
-
-
-def _validator(
-    model: nn.Module,
-    config: Config,
-    prepared: Prepared,
-    make_batch: Collate,
-    device: torch.device,
-    stop: Callable[[], bool],
-) -> Callable[[], Validation | None]:
-    """A function that measures the loss and, by decoding, the chosen metrics on the validation part.
-
-    It gives None as soon as `stop` is true: saving must not wait for a thousand lines to be decoded.
-    """
-    metrics = parse_metrics(",".join(config.train.metrics)) if config.train.metrics else []
-    stream = BatchStream(prepared.valid, batch_tokens=config.train.batch_tokens, seed=0, shuffle=False)
-    shown = list(islice(prepared.valid_examples(), config.train.validate_lines)) if metrics else []
-    search = config.search.model_copy(update={"shortlist": False})  # a table is made after training
-    translator = ModelTranslator(model, prepared.tokenizers, search, device)  # type: ignore[arg-type]
-
-    def go_on(lines: int = 0) -> None:
-        if stop():
-            raise _Stopped
-
-    def validate() -> Validation | None:
-        with suppress(_Stopped):
-            return measure()
-        return None
-
-    def measure() -> Validation:
-        total, count = 0.0, 0
-        with torch.no_grad():
-            for number, indices in enumerate(stream.epoch(0)):
-                go_on()
-                batch = make_batch(prepared.valid, indices, Position(0, number)).to(device)
-                total += batch_loss(model, batch, 0.0, config.train.precision).nll.item()
-                count += batch.target_tokens
-        values = {"loss": total / count}
-        goals = {"loss": -values["loss"]}
-        if metrics:
-            found = translator.translate(
-                [e.source for e in shown], heads=[e.heads for e in shown], on_progress=go_on
-            )
-            answers = [best[0].text for best in found]
-            references = [[e.target or ""] for e in shown]
-            for score in evaluate(answers, references, metrics, bootstrap=0):
-                values[score.name] = score.value
-                goals[score.name] = score.value if score.higher_is_better else -score.value
-        return Validation(values, goals[config.train.best_by])
-
-    return validate
 
 
 @contextmanager

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import torch
@@ -30,23 +30,13 @@ class Team:
         """Whether this one writes files and talks to the person."""
         return self.rank == 0
 
-    def share(self, batch: Batch) -> Batch:
-        """Every size-th row of a batch; if none is left for this process, a row that teaches nothing."""
-        if self.size == 1:
-            return batch
-        rows = torch.arange(self.rank, len(batch.source), self.size)
-        idle = len(rows) == 0
-        rows = torch.zeros(1, dtype=torch.long) if idle else rows
-        parts = {
-            field.name: value[rows]
-            for field in fields(batch)
-            if isinstance(value := getattr(batch, field.name), Tensor)
-        }
-        target_out = parts["target_out"]
-        if idle:
-            parts["target_out"] = torch.full_like(target_out, PAD)
-        asked = int((parts["target_out"] != PAD).sum())
-        return replace(batch, **parts, target_tokens=asked)
+    def share(self, rows: int, make: Callable[[slice], Batch]) -> Batch:
+        """Every size-th row of so many; if none is left for this process, a row that teaches nothing."""
+        if self.rank < rows:
+            return make(slice(self.rank, None, self.size))
+        idle = make(slice(1))
+        assert idle.target_out is not None
+        return replace(idle, target_out=torch.full_like(idle.target_out, PAD), target_tokens=0)
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum over all processes."""

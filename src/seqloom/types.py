@@ -78,8 +78,19 @@ class Batch:
         return lengths_to_mask(self.target_lengths, self.target_in.shape[1])
 
     def to(self, device: torch.device | str) -> Batch:
-        moved = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{k: v.to(device) for k, v in moved.items() if hasattr(v, "to")})
+        return self._with(lambda tensor: tensor.to(device))
+
+    def rows(self, chosen: slice) -> Batch:
+        """Some of the sentences, as they are padded here."""
+        part = self._with(lambda tensor: tensor[chosen])
+        asked = 0 if part.target_out is None else int((part.target_out != PAD).sum())
+        return replace(part, target_tokens=asked)
+
+    def _with(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        """The batch with every tensor changed."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        changed: dict[str, Any] = {k: change(v) for k, v in values.items() if hasattr(v, "to")}
+        return replace(self, **changed)
 
 
 def lengths_to_mask(lengths: Tensor, width: int) -> Tensor:

@@ -16,6 +16,7 @@ import torch
 from safetensors.torch import load_file
 
 from seqloom.data.batching import collate_ids
+from seqloom.run import Run
 from seqloom.team import Team
 from seqloom.types import PAD
 
@@ -32,6 +33,9 @@ OPTIONS = {
     "train.batch_tokens": 60,
     "train.accumulate": 2,
     "train.log_every": 4,
+    "train.metrics": "cer",
+    "train.validate_lines": 5,
+    "train.average": 2,
     "train.threads": 1,
     "train.warmup": 2,
 }
@@ -97,6 +101,13 @@ def test_two_processes_make_the_updates_of_one(data: Path, one: Path, shard: boo
     }.items()
     logs = [(run / "metrics.jsonl").read_text().count('"train"') for run in (one, two)]
     assert logs == [STEPS // 4] * 2  # only one of the two writes
+    measured = [
+        [line for line in Run(run).metrics() if line["kind"] in ("valid", "average")] for run in (one, two)
+    ]
+    assert [line["kind"] for line in measured[1]] == [*["valid"] * 3, "average"]
+    for expected, found in zip(*measured, strict=True):  # each process had its part of the lines
+        assert found["loss"] == pytest.approx(expected["loss"], rel=1e-3)
+        assert found["cer"] == pytest.approx(expected["cer"], rel=0.1)
 
 
 @pytest.mark.slow
@@ -143,7 +154,7 @@ def _descendants(pid: int) -> list[int]:
 def test_the_shares_of_a_batch_are_the_batch(rows: int) -> None:
     targets = [list(range(4, 5 + i)) for i in range(rows)]
     batch = collate_ids([[4]] * rows, targets, range(rows))
-    shares = [Team(rank, 2).share(batch) for rank in (0, 1)]
+    shares = [Team(rank, 2).share(rows, batch.rows) for rank in (0, 1)]
     assert sum(share.target_tokens for share in shares) == batch.target_tokens
     assert all(len(share.source) >= 1 for share in shares)
     found = sorted(
@@ -155,7 +166,7 @@ def test_the_shares_of_a_batch_are_the_batch(rows: int) -> None:
 def test_alone_nothing_is_shared() -> None:
     batch = collate_ids([[4], [5]], [[4], [5]], [0, 1])
     team = Team()
-    assert team.share(batch) is batch
+    assert team.share(2, batch.rows).source.tolist() == batch.source.tolist()
     assert team.most(1.0, 0.0) == [1.0, 0.0]
     assert team.told("word") == "word"
 

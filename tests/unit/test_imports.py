@@ -19,7 +19,7 @@ LAYERS = [
     {"data", "models", "statistical"},
     {"decode", "training"},
     {"config", "run", "building", "loading", "inspect", "serve"},
-    {"corpus", "fitting", "pipeline", "testset", "warmstart", "exchange"},
+    {"corpus", "feeding", "validation", "fitting", "pipeline", "testset", "warmstart", "exchange"},
     {"demo"},
     {"cli", "__init__", "__main__"},
 ]

@@ -32,7 +32,7 @@ class Position(NamedTuple):
     batch: int
 
 
-Collate: TypeAlias = Callable[[Tokens, Indices, Position], Batch]
+Collate: TypeAlias = Callable[[Tokens, Indices, Position], T]
 
 
 class Batches(Protocol):
@@ -43,7 +43,7 @@ class Batches(Protocol):
         """The place of an epoch's end."""
         ...
 
-    def collated(self, epoch: int, skip: int, collate: Collate) -> Iterator[tuple[Position, Batch]]:
+    def collated(self, epoch: int, skip: int, collate: Collate[T]) -> Iterator[tuple[Position, T]]:
         """Endless batches from a place on, each with the place after it."""
         ...
 
@@ -96,7 +96,7 @@ class BatchStream:
                 yield Position(current, done), batch
             skip = 0
 
-    def collated(self, epoch: int, skip: int, collate: Collate) -> Iterator[tuple[Position, Batch]]:
+    def collated(self, epoch: int, skip: int, collate: Collate[T]) -> Iterator[tuple[Position, T]]:
         """The same with their ids."""
         for position, indices in self.from_position(epoch, skip):
             yield position, collate(self._store, indices, position)

@@ -74,6 +74,11 @@ class Tokens:
         source, target = (np.diff(self.offsets[side][start : stop + 1]) for side in _SIDES)
         return source, target
 
+    def target_tokens(self, indices: NDArray[np.int64]) -> int:
+        """How many tokens the targets of these pairs have, each with its EOS."""
+        offsets = self.offsets["target"]
+        return int((offsets[indices + 1] - offsets[indices]).sum()) + len(indices)
+
     def _row(self, side: str, i: int) -> NDArray[Any]:
         start, stop = self.offsets[side][i : i + 2]
         return self.ids[side][start:stop]

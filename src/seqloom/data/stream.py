@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from seqloom.data.mixture import ORDER, WINDOW, Mixture
 from seqloom.data.report import DataReport
 from seqloom.data.store import Tokens
 from seqloom.errors import SeqloomError
-from seqloom.types import Batch, Example
+from seqloom.types import Example
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class WindowStream:
         """How many pairs an epoch has."""
         return self._mixture.pairs
 
-    def collated(self, epoch: int, skip: int, collate: Collate) -> Iterator[tuple[Position, Batch]]:
+    def collated(self, epoch: int, skip: int, collate: Collate[T]) -> Iterator[tuple[Position, T]]:
         """Endless batches after the first `skip` pairs of that epoch, each with the position after it."""
         for position, tokens, indices in self._chosen(epoch, skip):
             yield position, collate(tokens, indices, position)

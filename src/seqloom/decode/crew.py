@@ -70,22 +70,22 @@ class CrewTranslator:
 
     def _dealt(self, task: _Task, on_progress: Callable[[int], None] | None) -> Answers:
         self._team.told(task)
-        shares = _shares(task.lines, self._team.size)
-        own = task.share(shares[0])
+        dealt = shares(task.lines, self._team.size)
+        own = task.share(dealt[0])
         if on_progress:
             own.options["on_progress"] = on_progress
         answers: Answers = [[]] * len(task.lines)
-        for places, found in zip(shares, self._team.gathered(own.done(self._translator)), strict=True):
+        for places, found in zip(dealt, self._team.gathered(own.done(self._translator)), strict=True):
             if isinstance(found, SeqloomError):
                 raise found
             for place, hypotheses in zip(places, found, strict=True):
                 answers[place] = hypotheses
         if on_progress:
-            on_progress(len(task.lines) - len(shares[0]))
+            on_progress(len(task.lines) - len(dealt[0]))
         return answers
 
 
-def _shares(lines: Sequence[str], size: int) -> list[list[int]]:
+def shares(lines: Sequence[str], size: int) -> list[list[int]]:
     """The places of the lines of each process: by length in turn, so that all have the same to do."""
     order = sorted(range(len(lines)), key=lambda place: -len(lines[place]))
     return [order[rank::size] for rank in range(size)]
@@ -104,6 +104,6 @@ def crew(translator: Any, team: Team) -> Iterator[Any]:
     else:
         task: _Task | None = None
         while (task := team.told(task)) is not None:
-            share = task.share(_shares(task.lines, team.size)[team.rank])
+            share = task.share(shares(task.lines, team.size)[team.rank])
             team.gathered(share.done(translator))
         yield None

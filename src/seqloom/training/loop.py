@@ -38,11 +38,12 @@ class Validation(NamedTuple):
 
 
 class Feed(NamedTuple):
-    """A batch and the place in the data that comes after it."""
+    """This process's rows of a batch, and the place in the data that comes after it."""
 
     epoch: int
     batch: int
     data: Batch
+    target_tokens: int  # of all rows of the batch, in whichever process they are
 
 
 class Trainable(Protocol):
@@ -63,7 +64,7 @@ class Trainer:
         *,
         feed: Callable[[int, int], Iterator[Feed]],  # endless batches from (epoch, batches used of it)
         batches_per_epoch: int,
-        validate: Callable[[], Validation | None],  # None when it is broken off because `stop` is true
+        validate: Callable[[], Validation | None],  # for the leader; None when `stop` has broken it off
         checkpoints: Checkpoints,
         log: Log,
         stop: Callable[[], bool],  # True when the person or the system wants the run to end now
@@ -114,11 +115,11 @@ class Trainer:
 
     def _update(self, feeds: list[Feed], window: Window) -> Tensor:
         """One optimiser step over the accumulated batches; the summed loss."""
-        state, count = self.state, sum(feed.data.target_tokens for feed in feeds)
+        state, count = self.state, sum(feed.target_tokens for feed in feeds)
         for feed in feeds:
             window.see(feed.data)
         state.step += 1
-        total = self._learn([self.team.share(feed.data) for feed in feeds], window)
+        total = self._learn([feed.data for feed in feeds], window)
         rate = learning_rate(self.config, state.step, self._progress())
         update = self.updater.update(count, rate)
         if self.average:
@@ -248,8 +249,13 @@ class Trainer:
         return True
 
     def _measured(self) -> Validation | None:
-        """What the leader measures, unless it is stopped; the others wait for it."""
-        return self.team.told(self.validate() if self.team.leads else None)
+        """What those measure who have all weights, unless one of them is stopped; all hear of it."""
+        return self.team.told(self.validate() if self._has_all else None)
+
+    @property
+    def _has_all(self) -> bool:
+        """Whether the model of this process has all weights, and not a slice of them."""
+        return self.team.leads or not self.config.shard
 
     def _save(self, *, interim: bool = False) -> bool:
         """A checkpoint whose model.safetensors is what is served; raw weights go beside the moments.
@@ -303,7 +309,7 @@ class Trainer:
         steps = self.checkpoints.steps()[-self.config.average :]
         if self.config.average < 2 or len(steps) < 2:
             return
-        if self.team.leads:
+        if self._has_all:
             self.checkpoints.average(self.model, len(steps))
         self.model.eval()
         result = self._measured()

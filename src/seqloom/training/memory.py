@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
 from typing import NamedTuple
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from seqloom.errors import SeqloomError
 from seqloom.team import Team
-from seqloom.types import PAD, Batch
+from seqloom.types import Batch
 
 # What torch says when the host has no memory left; it has no class of its own for that.
 _HOST = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
@@ -79,11 +78,8 @@ def split(batch: Batch, parts: int) -> Iterator[Batch]:
         return
     rows = len(batch.source)
     size = -(-rows // parts)
-    tensors = {f.name: v for f in fields(batch) if isinstance(v := getattr(batch, f.name), Tensor)}
     for first in range(0, rows, size):
-        part = {name: tensor[first : first + size] for name, tensor in tensors.items()}
-        asked = int((part["target_out"] != PAD).sum())
-        yield replace(batch, **part, target_tokens=asked)
+        yield batch.rows(slice(first, first + size))
 
 
 def too_large(batches: Sequence[Batch], step: int, budget: int, team: Team) -> SeqloomError:

@@ -70,7 +70,8 @@ def feed(epoch: int, used: int) -> Iterator[Feed]:
     """Endless batches, each decided by its place alone."""
     while True:
         for number in range(used + 1, BATCHES + 1):
-            yield Feed(epoch, number, _batch(epoch, number))
+            batch = _batch(epoch, number)
+            yield Feed(epoch, number, batch, batch.target_tokens)
         epoch, used = epoch + 1, 0
 
 

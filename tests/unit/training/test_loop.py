@@ -67,7 +67,7 @@ def test_training_lowers_the_loss(make_trainer: Make) -> None:
 
 def _same_batch(epoch: int, used: int) -> Iterator[Feed]:
     batch = collate_ids([[4], [5]], [[6, 7], [8, 9, 10]], range(2))
-    return (Feed(0, number, batch) for number in count(used + 1))
+    return (Feed(0, number, batch, batch.target_tokens) for number in count(used + 1))
 
 
 def test_early_stopping_and_the_best_checkpoint(make_trainer: Make) -> None:

@@ -1,0 +1,115 @@
+"""The loss and the chosen metrics of a model on the validation part, while it is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from seqloom.config import Config
+from seqloom.corpus import Prepared
+from seqloom.data.batching import BatchStream, Collate, Position
+from seqloom.decode.crew import shares
+from seqloom.decode.translator import ModelTranslator
+from seqloom.evaluate.metrics import evaluate, parse_metrics
+from seqloom.team import Team
+from seqloom.training.loop import Validation
+from seqloom.training.loss import batch_loss
+from seqloom.types import Batch
+
+
+class _Stopped(Exception):
+    """Somebody wants the run to end while it validates."""
+
+
+class _Part(NamedTuple):
+    """What one process found out: of its batches the loss, of its lines the answers."""
+
+    nll: float
+    target_tokens: int
+    answers: list[str]
+
+
+class Validator:
+    """Measures a model by the loss and, by decoding, the chosen metrics; each process of a team takes its part.
+
+    The leader gets the result, or None as soon as `stop` is true: saving must not wait for a thousand lines to
+    be decoded. The others always get None.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        config: Config,
+        prepared: Prepared,
+        make_batch: Collate[Batch],
+        device: torch.device,
+        stop: Callable[[], bool],
+        team: Team,
+    ) -> None:
+        self._model, self._config, self._make_batch, self._device = model, config.train, make_batch, device
+        self._stop, self._team, self._pairs = stop, team, prepared.valid
+        metrics = config.train.metrics
+        self._metrics = parse_metrics(",".join(metrics)) if metrics else []
+        self._batches = BatchStream(
+            prepared.valid, batch_tokens=config.train.batch_tokens, seed=0, shuffle=False
+        )
+        self._shown = list(islice(prepared.valid_examples(), config.train.validate_lines)) if metrics else []
+        self._shares = shares([example.source for example in self._shown], team.size)
+        search = config.search.model_copy(update={"shortlist": False})  # a table is made after training
+        self._translator = ModelTranslator(model, prepared.tokenizers, search, device)  # type: ignore[arg-type]
+
+    def __call__(self) -> Validation | None:
+        own = None
+        with suppress(_Stopped):
+            own = _Part(*self._loss(), self._answers())
+        parts = [part for part in self._team.gathered(own) if part is not None]
+        return self._together(parts) if len(parts) == self._team.size else None
+
+    def _go_on(self, lines: int = 0) -> None:
+        if self._stop():
+            raise _Stopped
+
+    def _loss(self) -> tuple[float, int]:
+        """The negative log-likelihood of this process's batches, and of how many tokens."""
+        total, count = 0.0, 0
+        with torch.no_grad():
+            for number, indices in enumerate(self._batches.epoch(0)):
+                if number % self._team.size != self._team.rank:
+                    continue
+                self._go_on()
+                batch = self._make_batch(self._pairs, indices, Position(0, number)).to(self._device)
+                total += batch_loss(self._model, batch, 0.0, self._config.precision).nll.item()
+                count += batch.target_tokens
+        return total, count
+
+    def _answers(self) -> list[str]:
+        """What the model makes of this process's lines."""
+        own = [self._shown[place] for place in self._shares[self._team.rank]]
+        if not own:
+            return []
+        found = self._translator.translate(
+            [example.source for example in own],
+            heads=[example.heads for example in own],
+            on_progress=self._go_on,
+        )
+        return [best[0].text for best in found]
+
+    def _together(self, parts: list[_Part]) -> Validation:
+        """The measurements of all parts."""
+        values = {"loss": sum(part.nll for part in parts) / sum(part.target_tokens for part in parts)}
+        goals = {"loss": -values["loss"]}
+        if self._metrics:
+            answers = [""] * len(self._shown)
+            for places, part in zip(self._shares, parts, strict=True):
+                for place, answer in zip(places, part.answers, strict=True):
+                    answers[place] = answer
+            references = [[example.target or ""] for example in self._shown]
+            for score in evaluate(answers, references, self._metrics, bootstrap=0):
+                values[score.name] = score.value
+                goals[score.name] = score.value if score.higher_is_better else -score.value
+        return Validation(values, goals[self._config.best_by])
