@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -216,6 +217,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (folder / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
     (folder / "tags.tsv").write_text("".join(f"{i % 7} {i % 5}\tA{i % 2} B{i % 3}\n" for i in range(60)))
     (folder / "text.txt").write_text("".join(f"{i % 7} {i % 5} {i % 3}\n" for i in range(60)))
+    draw = np.random.default_rng(1)
+    for i in range(20):
+        np.save(folder / f"{i}.npy", draw.normal(i % 2, 1, (4 + i % 3, 2)).astype(np.float32))
+    (folder / "clips.tsv").write_text("".join(f"{i}.npy\t{'AB'[i % 2]}\n" for i in range(20)))
     made = {}
     for model, file, values in (
         ("transformer", "pairs.tsv", TINY),
@@ -224,6 +229,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ("phrase", "pairs.tsv", SMALL_COUNTS),
         ("hmm-lm", "text.txt", SMALL_COUNTS),
         ("hmm", "tags.tsv", SMALL_COUNTS),
+        ("hmm-classifier", "clips.tsv", {"model.size": "tiny", "data.valid_share": 0.2}),
     ):
         config = compose(values={"model.name": model, **values, "data.train": str(folder / file)})
         run = create(config, folder / model, quiet=True)

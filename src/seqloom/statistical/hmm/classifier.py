@@ -14,6 +14,7 @@ from seqloom.errors import SeqloomError
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
 from seqloom.statistical.counting import Lesson
+from seqloom.statistical.given import Given, expect
 from seqloom.statistical.hmm.model import Hmm
 from seqloom.statistical.hmm.packed import Observations
 from seqloom.statistical.hmm.starts import Covariance, Topology, best_fit, gaussian_start
@@ -111,11 +112,17 @@ class Classifier:
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         state = self._state = {name: value.cpu() for name, value in state.items()}
-        self.classes = state["classes"]  # (C,) tokens
+        given = Given(state)
+        self.classes = given.integers("classes", "C", below=self.vocabularies.target)  # tokens
+        given.probabilities("prior", "C")
         parameters = {name: value for name, value in state.items() if name not in ("classes", "prior")}
+        for name, value in parameters.items():
+            expect(len(value), len(self.classes), f"the number of classes in {name}")
         self._models = [
             Hmm.of({name: value[i] for name, value in parameters.items()}) for i in range(len(self.classes))
         ]
+        for model in self._models:
+            expect(model.emission.width or 0, self.vocabularies.source, "the width of a frame")
 
     def log_posteriors(self, sequences: Sequence[Observations]) -> Tensor:
         """(B, C): log P(class | x) of every sequence."""

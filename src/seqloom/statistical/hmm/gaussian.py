@@ -8,8 +8,9 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.linalg import cholesky, eigh, solve_triangular
+from torch.linalg import cholesky, cholesky_ex, eigh, solve_triangular
 
+from seqloom.statistical.given import Given
 from seqloom.statistical.hmm.emission import normalised
 
 
@@ -31,6 +32,20 @@ class Gaussians:
     def of(cls, weights: Tensor, means: Tensor, covariances: Tensor, floor: Tensor) -> Gaussians:
         """Emissions around the middle of their means."""
         return cls(weights, means, covariances, floor, means.mean((0, 1)))
+
+    @classmethod
+    def given(cls, given: Given, dtype: torch.dtype) -> Gaussians:
+        """The emissions that `state` came from; covariances that are none are a ValueError."""
+        full = given.state["covariances"].dim() == 4
+        covariances = given.numbers("covariances", *"KMFF" if full else "KMF", dtype=dtype)
+        if bool(cholesky_ex(covariances).info.any() if full else (covariances <= 0).any()):
+            raise ValueError("covariances are not all positive")
+        return cls.of(
+            given.probabilities("weights", "K", "M", dtype=dtype),
+            given.numbers("means", "K", "M", "F", dtype=dtype),
+            covariances,
+            given.numbers("floor", "F", dtype=dtype, least=0),
+        )
 
     @property
     def states(self) -> int:

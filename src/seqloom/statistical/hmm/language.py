@@ -15,6 +15,7 @@ from seqloom.errors import SeqloomError
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
 from seqloom.statistical.counting import Lesson
+from seqloom.statistical.given import expect
 from seqloom.statistical.hmm.emission import Categorical
 from seqloom.statistical.hmm.model import Hmm
 from seqloom.statistical.hmm.recursions import Chain
@@ -85,7 +86,11 @@ class HiddenLanguageModel:
         return self._hmm.state()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        self._hmm = Hmm.of(state)
+        hmm = Hmm.of(state)
+        if not isinstance(hmm.emission, Categorical):
+            raise ValueError("the states emit no words")
+        expect(hmm.emission.probabilities.shape[1], self.vocabularies.target, "the vocabulary")
+        self._hmm = hmm
 
     @property
     def _emitted(self) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from seqloom.errors import SeqloomError
+from seqloom.statistical.given import Given
 from seqloom.statistical.hmm.em import (
     Expected,
     Fit,
@@ -155,10 +156,17 @@ class Hmm:
 
     @classmethod
     def of(cls, state: Mapping[str, Tensor]) -> Hmm:
-        """The model that `state` came from."""
+        """The model that `state` came from; tensors that contradict each other are a ValueError."""
+        given, dtype = Given(state), state["start"].dtype
+        if dtype not in (torch.float32, torch.float64):
+            raise ValueError(f"start is of type {dtype}")
+        start = given.probabilities("start", "K", dtype=dtype)
+        transition = given.probabilities("transition", "K", "K", dtype=dtype)
+        if not len(start):
+            raise ValueError("there are no states")
         emission: Emission
         if "probabilities" in state:
-            emission = Categorical(state["probabilities"])
+            emission = Categorical(given.probabilities("probabilities", "K", "V", dtype=dtype))
         else:
-            emission = Gaussians.of(state["weights"], state["means"], state["covariances"], state["floor"])
-        return cls(state["start"], state["transition"], emission)
+            emission = Gaussians.given(given, dtype)
+        return cls(start, transition, emission)

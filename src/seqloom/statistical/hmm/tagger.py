@@ -23,6 +23,7 @@ from seqloom.errors import SeqloomError
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
 from seqloom.statistical.counting import Lesson
+from seqloom.statistical.given import Given
 from seqloom.statistical.hmm.packed import Packed, pack
 from seqloom.statistical.hmm.recursions import Chain, backward, viterbi
 from seqloom.statistical.hmm.trellis import Trellis, trellis_of
@@ -150,12 +151,15 @@ class Tagger:
     def restore(self, state: Mapping[str, Tensor]) -> None:
         # The recursions are short: they run on the processor, and only their results go to the batch's device.
         state = self._state = {name: value.cpu() for name, value in state.items()}
-        self._chain = Chain.of(state["start"], state["transition"])
-        self._log_end = state["end"].log()
-        self._tags = state["tags"]
-        self._byte_of: list[int] = state["byte_of"].tolist()
-        self._endings = Endings.of(state, self.settings.endings)
-        self._log_tags = state["tag_probabilities"].log()
+        given = Given(state, V=self.vocabularies.source)
+        self._chain = Chain.of(given.probabilities("start", "K"), given.probabilities("transition", "K", "K"))
+        self._log_end = given.probabilities("end", "K").log()
+        self._tags = given.integers("tags", "K", below=self.vocabularies.target)
+        byte_of = given.integers("byte_of", "V", dtype=torch.int16, least=-1, below=256)
+        self._byte_of: list[int] = byte_of.tolist()
+        self._endings = Endings.of(given, self.settings.endings)
+        self._log_tags = given.probabilities("tag_probabilities", "K").log()
+        given.probabilities("word_probabilities", "V", "K", dtype=torch.float32)
         self._state_of = torch.full((self.vocabularies.target,), -1)
         self._state_of[self._tags] = torch.arange(len(self._tags))
 

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqloom.statistical.given import Given, expect
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import UNK
 
@@ -132,10 +133,12 @@ class Endings:
         }
 
     @classmethod
-    def of(cls, state: Mapping[str, Tensor], longest: int) -> Endings:
+    def of(cls, given: Given, longest: int) -> Endings:
         """The endings that `state` came from."""
-        keys = state["endings"].tolist()
-        return cls({key: row for row, key in enumerate(keys)}, state["ending_probabilities"], longest)
+        keys = given.integers("endings", "J").tolist()
+        probabilities = given.probabilities("ending_probabilities", "J and none", "K")
+        expect(len(probabilities), len(keys) + 1, "the number of endings")
+        return cls({key: row for row, key in enumerate(keys)}, probabilities, longest)
 
 
 def _length(key: int) -> int:

@@ -17,6 +17,7 @@ from seqloom.data.store import TokenStore
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
 from seqloom.statistical.counting import Lesson
+from seqloom.statistical.given import expect
 from seqloom.statistical.ngram.smoothing import pruning_problem
 from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.types import PAD, Batch, Step, Tree, Vocabularies
@@ -79,7 +80,9 @@ class NgramModel:
         return self.ngrams.to_tensors()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        self._ngrams = Ngrams.from_tensors(state)
+        ngrams = Ngrams.from_tensors(state)
+        expect(ngrams.vocabulary, self.vocabulary, "the vocabulary")
+        self._ngrams = ngrams
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         """No memory: sources are not read."""

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqloom.statistical.given import Given, bounds_of
 from seqloom.statistical.ngram.counts import Rows
 from seqloom.statistical.ngram.levels import Level
 from seqloom.statistical.ngram.smoothing import smooth
@@ -154,11 +155,30 @@ class Ngrams:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Ngrams:
-        """The model that `to_tensors` gave."""
+        """The model that `to_tensors` gave; tables that contradict each other are a ValueError."""
         order = sum(name.endswith(".words") for name in tensors)
-        return cls(
-            [
-                Level(*(tensors[f"{n}.{name}"].cpu().numpy() for name in Level.names()))
-                for n in range(1, order + 1)
-            ]
-        )
+        if order == 0:
+            raise ValueError("there are no n-grams")
+        given = Given({name: tensor.cpu() for name, tensor in tensors.items()}, nothing=0)
+        return cls([_level(given, n, order) for n in range(1, order + 1)])
+
+
+def _level(given: Given, n: int, order: int) -> Level:
+    """The table of one order, if it fits to those before and after it."""
+    own, longest = f"{n}-grams", n == order
+    words = given.integers(f"{n}.words", own, dtype=torch.int32, below=given.sizes.get("1-grams"))
+    if n == 1 and not torch.equal(words, torch.arange(len(words), dtype=torch.int32)):
+        raise ValueError("1.words is not the vocabulary")
+    ends = given.integers(
+        f"{n}.continuations", "nothing" if longest else f"{own} and the end", dtype=torch.int32
+    )
+    if not longest:
+        bounds_of(ends, f"{n}.continuations", parts=len(words), last=len(given.state[f"{n + 1}.words"]))
+    shorter = given.sizes[f"{n - 1}-grams"] if n > 1 else 1
+    return Level(
+        words=words.numpy(),
+        log_probs=given.numbers(f"{n}.log_probs", own, dtype=torch.float32).numpy(),
+        backoffs=given.numbers(f"{n}.backoffs", "nothing" if longest else own, dtype=torch.float32).numpy(),
+        continuations=ends.numpy(),
+        suffixes=given.integers(f"{n}.suffixes", own, dtype=torch.int32, below=shorter).numpy(),
+    )

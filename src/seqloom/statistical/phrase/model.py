@@ -18,6 +18,7 @@ from seqloom.settings import ModelSettings
 from seqloom.statistical.alignment.align import Model, align
 from seqloom.statistical.alignment.symmetrise import Method
 from seqloom.statistical.counting import Lesson
+from seqloom.statistical.given import Given, expect
 from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.statistical.phrase.bleu import Reference
 from seqloom.statistical.phrase.decoder import Decoder, Words, map_tasks
@@ -206,9 +207,13 @@ class PhraseModel:
         return {"weights": torch.from_numpy(self.weights), **tensors}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        self.weights = state["weights"].cpu().numpy()
-        self._table = PhraseTable.from_tensors(_part(state, "table"))
-        self._language = Ngrams.from_tensors(_part(state, "language"))
+        weights = Given(state, features=len(self.weights)).numbers("weights", "features")
+        table = PhraseTable.from_tensors(_part(state, "table"))
+        language = Ngrams.from_tensors(_part(state, "language"))
+        expect(table.source.vocabulary, self.vocabularies.source, "the vocabulary of sources")
+        for vocabulary in (table.target.vocabulary, language.vocabulary):
+            expect(vocabulary, self.vocabularies.target, "the vocabulary of targets")
+        self.weights, self._table, self._language = weights.cpu().numpy(), table, language
 
 
 def _part(state: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:

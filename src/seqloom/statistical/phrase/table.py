@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seqloom.statistical.given import Given, bounds_of
 from seqloom.statistical.phrase.extract import Links, Occurrences, occurrences
 from seqloom.statistical.phrase.lexical import LinkedWords, log_factors
 from seqloom.statistical.phrase.probabilities import log_orientations, log_phrase_probabilities
@@ -54,18 +55,40 @@ class PhraseTable:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> PhraseTable:
-        """The table that `to_tensors` gave."""
-        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-        source, target = (_trie(arrays, side) for side in ("source", "target"))
-        return cls(source, target, *(arrays[name] for name in _ARRAYS))
+        """The table that `to_tensors` gave; tensors that contradict each other are a ValueError."""
+        given = Given({name: tensor.cpu() for name, tensor in tensors.items()}, side=1)
+        source, target = (_trie(given, side) for side in ("source", "target"))
+        translation = given.integers("translation", "pairs", below=len(target))
+        first = given.integers("first", "sources and the end")
+        bounds_of(first, "first", parts=len(source), last=len(translation))
+        given.sizes |= {"probabilities": 4, "orientations": 6}
+        return cls(
+            source,
+            target,
+            first.numpy(),
+            translation.numpy(),
+            given.numbers("scores", "pairs", "probabilities", dtype=torch.float32).numpy(),
+            given.numbers("reordering", "pairs", "orientations", dtype=torch.float32).numpy(),
+            given.integers("links", "pairs").numpy(),
+        )
 
 
 _ARRAYS = ("first", "translation", "scores", "reordering", "links")
 
 
-def _trie(arrays: Mapping[str, NDArray[Any]], side: str) -> Trie:
-    depth = sum(name.startswith(f"{side}.") for name in arrays) - 1
-    return Trie([arrays[f"{side}.{k}"] for k in range(depth)], int(arrays[f"{side}.vocabulary"][0]))
+def _trie(given: Given, side: str) -> Trie:
+    """The phrases of one side; those of k words go on from those of k - 1."""
+    vocabulary = int(given.integers(f"{side}.vocabulary", "side", least=1).sum())
+    depth = sum(name.startswith(f"{side}.") for name in given.state) - 1
+    trie, shorter = Trie([], vocabulary), range(1)
+    for k in range(depth):
+        least, below = shorter.start * vocabulary, shorter.stop * vocabulary
+        keys = given.integers(f"{side}.{k}", f"{side} phrases of {k + 1}", least=least, below=below)
+        if not len(keys) or bool((keys.diff() <= 0).any()):
+            raise ValueError(f"{side}.{k} is not sorted")
+        shorter = range(len(trie), len(trie) + len(keys))
+        trie = Trie([*trie.levels, keys.numpy()], vocabulary)
+    return trie
 
 
 def build_table(
