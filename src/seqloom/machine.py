@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import time
 from pathlib import Path
 
 from seqloom.errors import SeqloomError
@@ -25,21 +26,28 @@ def keep_freed_memory() -> None:
             mallopt(_M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
-def sleep_while_waiting() -> None:
-    """Lets a thread that waits for others sleep sooner; to be called before torch is loaded, which reads this.
-
-    OpenMP's threads look 300,000 times whether the others are done. On a busy machine they so keep a processor
-    from the very thread they wait for: training beside one busy process is 1.5 times as fast with 10,000, and
-    alone as fast as before (benchmarks/waiting.py). What a user has set stays.
-    """
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-
-
 def processors() -> int:
     """How many processors this process may use: its share of them, if torchrun started several here."""
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, here // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def busy_elsewhere(seconds: float = 0.2) -> float:
+    """How many processors other programs keep busy at the moment; 0 where the system does not tell."""
+    first = _busy_seconds()
+    time.sleep(seconds)
+    return max(0.0, (_busy_seconds() - first) / seconds)
+
+
+def _busy_seconds() -> float:
+    """The time that all processors have been in use since the start, without that of this process."""
+    try:
+        first = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
+    except OSError:
+        return 0.0
+    user, nice, system = map(int, first.split()[1:4])
+    own = os.times()
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK") - own.user - own.system
 
 
 def cache_folder() -> Path:

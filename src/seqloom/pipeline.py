@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -23,7 +24,7 @@ from seqloom.feeding import collator, feeder, sharer
 from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
 from seqloom.fitting import fit_run
 from seqloom.loading import Use, load, load_filler, load_generator, use_of
-from seqloom.machine import keep_freed_memory
+from seqloom.machine import busy_elsewhere, keep_freed_memory
 from seqloom.registry import architecture
 from seqloom.run import Run
 from seqloom.team import Team
@@ -182,6 +183,8 @@ def continue_run(run: Run, *, quiet: bool = False, team: Team | None = None) -> 
             unit = "texts" if config.data.is_text else "pairs"
             count = sum(weight.numel() for weight in model.parameters())
             log.say(f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} {unit}")
+        if device.type == "cpu" and team.size == 1:
+            _warn_if_busy(log.say)
         batches = prepared.batches(batch_tokens=config.train.batch_tokens, seed=config.train.seed, say=log.say)
         measuring = Team() if config.train.shard else team  # of slices only the leader has whole weights
         trainer = Trainer(
@@ -239,6 +242,16 @@ def _log(run: Run, config: Config, step: int, quiet: bool, team: Team) -> Abstra
 def _unheard() -> Iterator[RunLog]:
     with TemporaryDirectory() as folder, RunLog(Path(folder), quiet=True) as log:
         yield log
+
+
+def _warn_if_busy(say: Callable[[str], None]) -> None:
+    """Says so if other programs use the processors that our threads want: threads wait for one another."""
+    threads, others = torch.get_num_threads(), busy_elsewhere()
+    if threads > 1 and threads + others > (os.cpu_count() or 1) + 0.5:
+        say(
+            f"other programs keep {others:.1f} processors busy, so {threads} threads may be slower than fewer: "
+            "see train.threads"
+        )
 
 
 def _counts(config: Config) -> bool:

@@ -149,6 +149,18 @@ def test_quiet_says_nothing_and_otherwise_lines(
     assert "done after 4 steps" in (tmp_path / "quiet" / "log.txt").read_text()
 
 
+@pytest.mark.parametrize("busy", [0.1, 1.2])
+def test_a_machine_that_others_use_is_told(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: float
+) -> None:
+    monkeypatch.setattr(pipeline, "busy_elsewhere", lambda: busy)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    folder = run(table, tmp_path / "run")
+    told = "other programs keep 1.2 processors busy, so 2 threads may be slower than fewer: see train.threads"
+    assert (told in (folder / "log.txt").read_text()) == (busy > 1)
+
+
 def test_training_in_another_thread(table: Path, tmp_path: Path) -> None:
     thread = threading.Thread(target=run, args=(table, tmp_path / "run"))
     thread.start()

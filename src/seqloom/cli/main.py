@@ -31,7 +31,6 @@ from seqloom.cli import (
     translate,
 )
 from seqloom.errors import SeqloomError
-from seqloom.machine import sleep_while_waiting
 
 app = typer.Typer(
     name="seqloom",
@@ -79,7 +78,6 @@ def _options(
 
 def main() -> None:
     """Runs the command; a SeqloomError becomes one sentence and exit code 2."""
-    sleep_while_waiting()
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # a letter that the terminal has not
     try:

@@ -75,29 +75,6 @@ def test_help_costs_no_torch() -> None:
     assert done.stdout.splitlines()[-1] == "False"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only GNU's OpenMP tells its settings this way")
-@pytest.mark.parametrize(
-    ("given", "told"),
-    [
-        ({}, "GOMP_SPINCOUNT = '10000'"),
-        ({"GOMP_SPINCOUNT": "77"}, "GOMP_SPINCOUNT = '77'"),
-        ({"OMP_WAIT_POLICY": "passive"}, "GOMP_SPINCOUNT = '0'"),
-    ],
-)
-def test_threads_sleep_while_they_wait_as_openmp_itself_tells(given: dict[str, str], told: str) -> None:
-    ours = {
-        name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "seqloom", "models"],
-        capture_output=True,
-        text=True,
-        env={**ours, **given, "OMP_DISPLAY_ENV": "verbose"},
-        check=True,
-    )
-    assert told in done.stderr
-
-
 def test_no_command_prints_the_help() -> None:
     assert "translate" in CliRunner().invoke(main.app, []).output
 
