@@ -169,7 +169,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--width", type=int, default=256, help="of the model (default: %(default)s)")
     parser.add_argument("--layers", type=int, default=3, help="of each side (default: %(default)s)")
     parser.add_argument(
-        "--envs", type=Path, default=Path.home() / ".cache" / "seqloom" / "peers", metavar="FOLDER"
+        "--environments", type=Path, default=Path.home() / ".cache" / "seqloom" / "peers", metavar="FOLDER"
     )
     parser.add_argument("--out", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
     return parser.parse_args()
@@ -190,7 +190,7 @@ def main() -> None:
             recipe=Recipe(),
             checkpoint_every=options.every,
         )
-        series = Series(workload, model, options.envs, options.folder, options.records, work)
+        series = Series(workload, model, options.environments, options.folder, options.records, work)
         for name in options.only:
             measure(series, name, target=options.bleu, beam=options.beam, stride=options.stride)
         _report(options, series.keys())

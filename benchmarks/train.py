@@ -180,7 +180,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--threads", type=int, default=2, help="default: %(default)s")
     parser.add_argument(
-        "--envs", type=Path, default=Path.home() / ".cache" / "seqloom" / "peers", metavar="FOLDER"
+        "--environments", type=Path, default=Path.home() / ".cache" / "seqloom" / "peers", metavar="FOLDER"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there, too")
     options = parser.parse_args()
@@ -199,7 +199,7 @@ def main() -> None:
         work = Path(temporary)
         corpus = prepare_corpus(find_multi30k(os.environ), work / "corpus", vocabulary=8000)
         workload = Workload(corpus, options.seconds, options.warmup, options.threads, options.batch_tokens)
-        measurements, rates, torch = compare(workload, chosen, options.envs, work, options.repeats)
+        measurements, rates, torch = compare(workload, chosen, options.environments, work, options.repeats)
     machine, summaries = describe(options.threads, torch), summarise(measurements)
     limit = Limit(statistics.median(rates), flops_per_target_token(model, corpus))
     show(machine, workload, limit, summaries)
