@@ -102,3 +102,8 @@ def main() -> None:
     except BrokenPipeError:  # `seqloom ... | head` is no error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except OSError as error:  # a file that the system refuses, whoever asked for it
+        name = f"{str(error.filename)[:200]}: " if error.filename else ""
+        print(f"error: {name}{error.strerror or error}.", file=sys.stderr)
+        print("hint:  check the path, its permissions and the room on the disk", file=sys.stderr)
+        sys.exit(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from glob import glob, has_magic
 from pathlib import Path
 from typing import NamedTuple
@@ -45,7 +46,7 @@ def files(name: str, format: Format) -> list[str]:
     Of a folder these are its tables by their suffixes, or all files if the format is given.
     """
     path = Path(name)
-    if path.is_dir():
+    if os.path.isdir(name):  # unlike Path's, no error if there can be no such name
         inside = (entry for entry in sorted(path.iterdir()) if entry.is_file() and entry.name[0] != ".")
         found = [str(entry) for entry in inside if format != "auto" or _is_table(str(entry))]
         kind = "tables (TSV, CSV, JSONL, Parquet) by their suffix" if format == "auto" else "files"
@@ -53,9 +54,9 @@ def files(name: str, format: Format) -> list[str]:
         if not found:
             raise SeqloomError(f"The folder {name} has no {kind}.", hint)
         return found
-    if not has_magic(name) or path.exists():
+    if not has_magic(name) or os.path.exists(name):
         return [name]
-    found = [file for file in sorted(glob(name, recursive=True)) if Path(file).is_file()]
+    found = [file for file in sorted(glob(name, recursive=True)) if os.path.isfile(file)]
     if not found:
         raise SeqloomError(
             f"No file is called like {name}.", "check the pattern; ** stands for folders of any depth"

@@ -103,6 +103,22 @@ def test_an_error_is_a_sentence_and_a_hint(
     assert capsys.readouterr().err == "error: It broke.\n"
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PermissionError(13, "Permission denied", "secret/run"), "error: secret/run: Permission denied.\n"),
+        (OSError(36, "File name too long", "x" * 5000), f"error: {'x' * 200}: File name too long.\n"),
+        (OSError("the device is gone"), "error: the device is gone.\n"),
+    ],
+)
+def test_what_the_system_refuses_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: OSError, told: str
+) -> None:
+    assert raising(monkeypatch, error) == 2
+    hint = "hint:  check the path, its permissions and the room on the disk\n"
+    assert capsys.readouterr() == ("", told + hint)
+
+
 def test_an_interrupt_ends_with_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

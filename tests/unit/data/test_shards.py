@@ -55,8 +55,14 @@ def test_a_pattern_stands_for_its_files_in_order(folder: Path, pattern: str, exp
 def test_a_file_stands_for_itself_whatever_its_name(folder: Path) -> None:
     odd = folder / "[odd]*.tsv"
     odd.write_text("a\tb\n")
-    for name in (str(odd), str(folder / "missing.tsv"), "-"):
+    for name in (str(odd), str(folder / "missing.tsv"), "-", "x" * 5000):
         assert files(name, "auto") == [name]
+
+
+def test_a_name_that_no_file_can_have_is_a_sentence() -> None:
+    for name in ("x" * 5000, "x" * 5000 + "*"):
+        with pytest.raises(SeqloomError, match=r"cannot be read: File name too long|No file is called like"):
+            list(read_corpus(DataConfig(train=[name], format="tsv"), "train", DataReport()))
 
 
 @pytest.mark.parametrize(

@@ -47,5 +47,5 @@ def test_a_path_is_found_beside_its_table(tmp_path: Path) -> None:
 
 def test_any_other_line_stays_as_it_is(tmp_path: Path) -> None:
     table = str(tmp_path / "pairs.tsv")
-    for line in ("clips/gone.wav", "press play on song.wav", "a text", ""):
+    for line in ("clips/gone.wav", "press play on song.wav", "a text", "", "long " * 5000 + ".wav", "a\0b.npy"):
         assert located(line, table) == line
