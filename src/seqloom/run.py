@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +109,9 @@ class Run:
             return None
         try:
             values = read_sealed(self.alignment_file)
-            return Head(int(values["layer"]), int(values["head"]), bool(values["later"]))
-        except (SeqloomError, KeyError, TypeError, ValueError) as error:
+            layer, head = index(values["layer"]), index(values["head"])  # whole numbers only
+            return Head(layer, head, bool(values["later"]))
+        except (SeqloomError, KeyError, TypeError) as error:
             raise SeqloomError(
                 f"{self.alignment_file} does not name a head: it is damaged.",
                 "remove it, or choose again by seqloom evaluate-alignment --keep",

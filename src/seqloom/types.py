@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from seqloom.errors import SeqloomError
+
 if TYPE_CHECKING:  # torch takes a second to import; reading and checking data does not need it
     import torch
     from torch import Tensor
@@ -118,7 +120,15 @@ class Step(NamedTuple):
         """(R, S): where one head looked, or all on average."""
         if self.attention is None:
             return None
-        return self.attention.mean(dim=(1, 2)) if head is None else self.attention[:, head.layer, head.head]
+        if head is None:
+            return self.attention.mean(dim=(1, 2))
+        layers, heads = self.attention.shape[1:3]
+        if not (0 <= head.layer < layers and 0 <= head.head < heads):
+            raise SeqloomError(
+                f"Layer {head.layer + 1} has no head {head.head + 1}: there are {layers} layers of {heads}.",
+                "choose another, e.g. by seqloom evaluate-alignment --keep",
+            )
+        return self.attention[:, head.layer, head.head]
 
 
 class StepModel(Protocol):

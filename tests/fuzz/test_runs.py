@@ -39,6 +39,10 @@ def use(folder: Path) -> None:
         load(folder, device="cpu", workers=1).translate(["1 2", ""])
 
 
+def align(folder: Path) -> None:
+    load(folder, device="cpu").translate(["1 2", ""], alignment=True)
+
+
 def inspect(folder: Path) -> None:
     run = Run.open(folder)
     json.dumps(describe(run))
@@ -62,7 +66,7 @@ FILES = {
     "tokenizer/joint.json": use,
     "checkpoints/best/state.json": use,
     "metrics.jsonl": inspect,
-    "alignment.json": use,
+    "alignment.json": align,
 }
 
 

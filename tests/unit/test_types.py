@@ -5,7 +5,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 import torch
 
-from seqloom.types import Batch, Example, lengths_to_mask, select_rows
+from seqloom.errors import SeqloomError
+from seqloom.types import Batch, Example, Head, Step, lengths_to_mask, select_rows
 
 
 def test_the_mask_of_lengths() -> None:
@@ -48,3 +49,12 @@ def test_rows_are_selected_in_the_whole_tree() -> None:
 def test_examples_never_change() -> None:
     with pytest.raises(FrozenInstanceError):
         Example("a").source = "b"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("head", [Head(2, 0), Head(0, 3), Head(-1, 0), Head(10**9, 0)])
+def test_a_head_that_the_model_has_not_is_told(head: Head) -> None:
+    step = Step(torch.zeros(1, 4), None, torch.rand(1, 2, 3, 5))
+    looked = step.looked(Head(1, 2))
+    assert looked is not None and torch.equal(looked, step.attention[:, 1, 2])  # type: ignore[index]
+    with pytest.raises(SeqloomError, match=r"Layer .* has no head .*: there are 2 layers of 3\."):
+        step.looked(head)
