@@ -161,7 +161,8 @@ def changed(old: torch.Tensor, kind: str, value: float, number: int) -> torch.Te
     """The tensor with other values, another shape, another type, or without its end."""
     if kind == "fill":
         place = torch.rand(old.shape, generator=torch.Generator().manual_seed(number)) < 0.3
-        return old.masked_fill(place, value if old.is_floating_point() else number - 2)
+        filling = torch.tensor(value if old.is_floating_point() else number - 2).to(old.dtype)
+        return torch.where(place, filling, old)
     if kind == "shape":
         return old.reshape(-1, *[1] * number) if number else old.flatten()[:1]
     if kind == "type":
