@@ -246,11 +246,12 @@ def _unheard() -> Iterator[RunLog]:
 
 def _warn_if_busy(say: Callable[[str], None]) -> None:
     """Says so if other programs use the processors that our threads want: threads wait for one another."""
-    threads, others = torch.get_num_threads(), busy_elsewhere()
-    if threads > 1 and threads + others > (os.cpu_count() or 1) + 0.5:
+    threads, here = torch.get_num_threads(), os.cpu_count() or 1
+    if threads > 1 and threads + (others := busy_elsewhere()) > here + 0.5:
+        left = max(1, round(here - others))
         say(
-            f"other programs keep {others:.1f} processors busy, so {threads} threads may be slower than fewer: "
-            "see train.threads"
+            f"other programs keep {others:.1f} of {here} processors busy, where {threads} threads are slow: "
+            f"train.threads={left} may be faster"
         )
 
 

@@ -21,10 +21,6 @@ from seqloom.validation import Validator
 
 SETTINGS: dict[str, Any] = {
     "model.size": "tiny",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
     "text.tokenizer": "word",
     "train.batch_tokens": 20,
     "train.metrics": "cer,exact",

@@ -54,11 +54,10 @@ class Given:
         return tensor
 
 
-def bounds_of(tensor: Tensor, name: str, *, parts: int, last: int) -> Tensor:
-    """The tensor if it says where so many parts begin and end that follow one another from 0 to the last."""
+def check_bounds(tensor: Tensor, name: str, *, parts: int, last: int) -> None:
+    """Raises unless it says where so many parts begin and end that follow one another from 0 to the last."""
     if len(tensor) != parts + 1 or int(tensor[0]) or int(tensor[-1]) != last or bool((tensor.diff() < 0).any()):
         raise ValueError(f"{name} does not lead from 0 to {last} in {parts} parts")
-    return tensor
 
 
 def expect(found: int, wanted: int, what: str) -> None:

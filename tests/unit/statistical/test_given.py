@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from seqloom.statistical.given import Given, bounds_of, expect
+from seqloom.statistical.given import Given, check_bounds, expect
 from seqloom.statistical.hmm.model import Hmm
 from seqloom.statistical.ngram.tables import Ngrams
 
@@ -50,9 +50,9 @@ def test_integers_have_limits(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("bounds", [[0, 2, 1, 5], [1, 2, 3, 5], [0, 2, 3, 4], [0, 2, 5], []])
 def test_bounds_lead_from_nothing_to_the_end(bounds: list[int]) -> None:
-    bounds_of(torch.tensor([0, 0, 3, 5]), "b", parts=3, last=5)
+    check_bounds(torch.tensor([0, 0, 3, 5]), "b", parts=3, last=5)
     with pytest.raises(ValueError, match="b does not lead from 0 to 5 in 3 parts"):
-        bounds_of(torch.tensor(bounds), "b", parts=3, last=5)
+        check_bounds(torch.tensor(bounds), "b", parts=3, last=5)
 
 
 def test_sizes_are_expected() -> None:

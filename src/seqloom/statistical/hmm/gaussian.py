@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.linalg import cholesky, cholesky_ex, eigh, solve_triangular
 
+from seqloom.errors import SeqloomError
 from seqloom.statistical.given import Given
 from seqloom.statistical.hmm.emission import normalised
 
@@ -86,7 +87,12 @@ class Gaussians:
 
     def _full(self, x: Tensor) -> Tensor:
         """(N, KM): −½ (log |Σ| + |L⁻¹(x − μ)|²) where Σ = L Lᵀ."""
-        lower = cholesky(self.covariances.flatten(0, 1))
+        lower, singular = cholesky_ex(self.covariances.flatten(0, 1))
+        if bool(singular.any()):
+            raise SeqloomError(
+                "The frames of a state vary in too few directions for a full covariance.",
+                "set model.floor above 0, or model.covariance=diagonal",
+            )
         identity = torch.eye(self.width, dtype=x.dtype, device=x.device).expand_as(lower)
         inverse = solve_triangular(lower, identity, upper=False)
         found = x.new_empty(len(x), len(lower))

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqloom.statistical.given import Given, bounds_of
+from seqloom.statistical.given import Given, check_bounds
 from seqloom.statistical.ngram.counts import Rows
 from seqloom.statistical.ngram.levels import Level
 from seqloom.statistical.ngram.smoothing import smooth
@@ -173,7 +173,7 @@ def _level(given: Given, n: int, order: int) -> Level:
         f"{n}.continuations", "nothing" if longest else f"{own} and the end", dtype=torch.int32
     )
     if not longest:
-        bounds_of(ends, f"{n}.continuations", parts=len(words), last=len(given.state[f"{n + 1}.words"]))
+        check_bounds(ends, f"{n}.continuations", parts=len(words), last=len(given.state[f"{n + 1}.words"]))
     shorter = given.sizes[f"{n - 1}-grams"] if n > 1 else 1
     return Level(
         words=words.numpy(),

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqloom.statistical.given import Given, bounds_of
+from seqloom.statistical.given import Given, check_bounds
 from seqloom.statistical.phrase.extract import Links, Occurrences, occurrences
 from seqloom.statistical.phrase.lexical import LinkedWords, log_factors
 from seqloom.statistical.phrase.probabilities import log_orientations, log_phrase_probabilities
@@ -60,7 +60,7 @@ class PhraseTable:
         source, target = (_trie(given, side) for side in ("source", "target"))
         translation = given.integers("translation", "pairs", below=len(target))
         first = given.integers("first", "sources and the end")
-        bounds_of(first, "first", parts=len(source), last=len(translation))
+        check_bounds(first, "first", parts=len(source), last=len(translation))
         given.sizes |= {"probabilities": 4, "orientations": 6}
         return cls(
             source,

@@ -91,3 +91,10 @@ def test_symbols_are_smoothed_but_zeros_stay() -> None:
 def test_an_unknown_symbol_is_refused() -> None:
     with pytest.raises(SeqloomError, match="symbols from 0 to 7, but the model emits those from 0 to 2"):
         Categorical(torch.ones(2, 3) / 3).prepared(torch.tensor([0, 7]))
+
+
+def test_a_singular_covariance_is_a_sentence() -> None:
+    emission = gaussians(torch.ones(2, 2, 3, 3, dtype=torch.float64))  # all features are the same one
+    with pytest.raises(SeqloomError, match="vary in too few directions") as told:
+        emission.parts(emission.prepared(FRAMES))
+    assert "model.floor" in str(told.value.hint)
