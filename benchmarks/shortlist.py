@@ -34,7 +34,7 @@ from seqloom.corpus import Corpus
 from seqloom.data.batching import collate_ids
 from seqloom.decode.lexical import Coverage, coverage, make_shortlist
 from seqloom.decode.shortlist import Choice, Shortlist
-from seqloom.decode.translator import ModelTranslator, batches_by_length
+from seqloom.decode.torch_translator import TorchTranslator, batches_by_length
 from seqloom.evaluate.metrics import evaluate
 from seqloom.run import Run
 
@@ -63,7 +63,7 @@ class Result:
 class Contestants:
     """Translators with the same model and their lists, and what they are asked."""
 
-    translators: dict[Sizes | None, ModelTranslator]
+    translators: dict[Sizes | None, TorchTranslator]
     tables: dict[Sizes, Shortlist]
     coverages: dict[Sizes, Coverage]
     lines: list[str]
@@ -80,15 +80,15 @@ def prepare(folder: Path, lists: Sequence[Sizes], lines: int) -> Contestants:
     )
     examples = list(islice(data.valid_examples(), lines))
     model, tokenizers = load_model(run)
-    translators: dict[Sizes | None, ModelTranslator] = {
-        None: ModelTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
+    translators: dict[Sizes | None, TorchTranslator] = {
+        None: TorchTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
     }
     tables, coverages = {}, {}
     for sizes in lists:
         table = make_shortlist(pairs, tokenizers, translations=sizes[0], frequent=sizes[1])
         tables[sizes], coverages[sizes] = table, coverage(table, valid)
         search = config.search.model_copy(update={"shortlist": True})
-        translators[sizes] = ModelTranslator(
+        translators[sizes] = TorchTranslator(
             model,  # type: ignore[arg-type]
             tokenizers,
             search,
@@ -98,7 +98,7 @@ def prepare(folder: Path, lists: Sequence[Sizes], lines: int) -> Contestants:
     return Contestants(translators, tables, coverages, [e.source for e in examples], references)
 
 
-def together(translator: ModelTranslator, table: Shortlist, lines: Sequence[str], beam: int) -> float:
+def together(translator: TorchTranslator, table: Shortlist, lines: Sequence[str], beam: int) -> float:
     """How many tokens the lists of the lines of a batch have together, on average."""
     sources = [translator.tokenizers.source.encode(line) for line in lines]
     search = translator.search.changed(beam, None)
@@ -142,7 +142,7 @@ def measure(asked: Contestants, beam: int, repeats: int, alone: int) -> list[Res
     return results
 
 
-def _latency(translator: ModelTranslator, lines: Sequence[str], beam: int) -> float:
+def _latency(translator: TorchTranslator, lines: Sequence[str], beam: int) -> float:
     """Milliseconds of a line that is alone, the median."""
     times = []
     for line in lines:

@@ -12,7 +12,7 @@ from typing import Any
 
 from seqloom import SeqloomError
 from seqloom.config import Config
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.evaluate.metrics import evaluate
 from seqloom.inspect.picture import new_figure, save_figure
 from seqloom.loading import load
@@ -60,7 +60,7 @@ def conduct(file: Path, plan: Iterable[Row], trial: Callable[..., Row]) -> list[
     return read_rows(file)
 
 
-def train_or_resume(config: Config, folder: Path) -> ModelTranslator:
+def train_or_resume(config: Config, folder: Path) -> TorchTranslator:
     """The translator of the run in that folder, which is begun, or gone on with where it was broken off."""
     run = Run(folder) if folder.exists() else create(config, folder, quiet=True)
     if not continue_run(run, quiet=True).finished:

@@ -16,7 +16,7 @@ from seqloom.decode.ensemble import EnsembleTranslator, Space
 from seqloom.decode.filling import Filler
 from seqloom.decode.generation import Generator
 from seqloom.decode.scoring import ForcedScorer, MaskedScorer
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError, unknown
 from seqloom.registry import architecture
 from seqloom.run import Run
@@ -96,7 +96,7 @@ def answering(config: Config, tokenizers: TokenizerPair) -> TokenizerPair:
 
 def load(
     folder: str | Path, *, checkpoint: str | None = None, device: str = "auto", workers: int | None = None
-) -> ModelTranslator | Translator:
+) -> TorchTranslator | Translator:
     """The translator of a run directory: raw text in, raw text out.
 
     `workers` are the processes of a model with a search of its own; None = as many as are good here.
@@ -104,7 +104,7 @@ def load(
     opened = _open(folder, "translate", checkpoint, device)
     if isinstance(opened.model, OwnSearch):
         return opened.model.translator(opened.tokenizers, opened.config.search, workers=workers)
-    return ModelTranslator(
+    return TorchTranslator(
         opened.model,
         opened.tokenizers,
         opened.config.search,
@@ -114,10 +114,10 @@ def load(
     )
 
 
-def load_decoder(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> ModelTranslator:
+def load_decoder(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> TorchTranslator:
     """The translator of a run whose model answers token by token."""
     found = load(folder, checkpoint=checkpoint, device=device)
-    if not isinstance(found, ModelTranslator):
+    if not isinstance(found, TorchTranslator):
         raise SeqloomError(
             f"The model of {folder} has a search of its own: it does not answer token by token.",
             f"seqloom translate {folder} FILE works, also with --nbest",

@@ -58,7 +58,7 @@ def train(
 ) -> Any:
     """What the new run in `out` is for, trained on a table of pairs, on two aligned files or on text.
 
-    That is a ModelTranslator for pairs; for text a Generator (`lm`) or a Filler (`mlm`). `settings` holds
+    That is a TorchTranslator for pairs; for text a Generator (`lm`) or a Filler (`mlm`). `settings` holds
     further options by their dotted names, e.g. {"train.max_steps": 1000}.
     """
     values = {

@@ -14,7 +14,7 @@ from seqloom.config import Config
 from seqloom.corpus import Prepared
 from seqloom.data.batching import BatchStream, Collate, Position
 from seqloom.decode.crew import shares
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.evaluate.metrics import evaluate, parse_metrics
 from seqloom.team import Team
 from seqloom.training.loop import Validation
@@ -61,7 +61,7 @@ class Validator:
         self._shown = list(islice(prepared.valid_examples(), config.train.validate_lines)) if metrics else []
         self._shares = shares([example.source for example in self._shown], team.size)
         search = config.search.model_copy(update={"shortlist": False})  # a table is made after training
-        self._translator = ModelTranslator(model, prepared.tokenizers, search, device)  # type: ignore[arg-type]
+        self._translator = TorchTranslator(model, prepared.tokenizers, search, device)  # type: ignore[arg-type]
 
     def __call__(self) -> Validation | None:
         own = None

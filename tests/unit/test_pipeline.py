@@ -191,7 +191,7 @@ def test_who_is_asked_to_stop_does_not_finish_validating(
     settings = {**SETTINGS, "data.train": str(table), "train.metrics": "bleu", "train.batch_tokens": 20}
     run(table, tmp_path / "whole", **settings)
     made = pipeline.create(compose(values=settings), tmp_path / "run", quiet=True)
-    place = validation if when == "loss" else validation.ModelTranslator
+    place = validation if when == "loss" else validation.TorchTranslator
     name = "batch_loss" if when == "loss" else "translate"  # of the validation part
     original, calls = getattr(place, name), []
 

@@ -15,7 +15,7 @@ from seqloom.errors import SeqloomError
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from rich.table import Table
 
-    from seqloom.decode.translator import ModelTranslator
+    from seqloom.decode.torch_translator import TorchTranslator
     from seqloom.inspect.searcherror import SearchErrors
     from seqloom.inspect.searchtree import SearchTree
     from seqloom.types import Heads
@@ -91,7 +91,7 @@ def _beams(text: str) -> list[int]:
     return sorted({int(part) for part in parts})
 
 
-def _load(run: Path, assignments: list[str], checkpoint: str | None, device: str) -> ModelTranslator:
+def _load(run: Path, assignments: list[str], checkpoint: str | None, device: str) -> TorchTranslator:
     """The run's translator with the options of the search that are assigned."""
     from seqloom.config import search_options
     from seqloom.decode.config import SearchConfig
@@ -104,7 +104,7 @@ def _load(run: Path, assignments: list[str], checkpoint: str | None, device: str
 
 
 def _tree(
-    translator: ModelTranslator,
+    translator: TorchTranslator,
     text: str,
     *,
     beam: int | None,
@@ -172,7 +172,7 @@ def _print_tree(tree: SearchTree) -> None:
 
 
 def _errors(
-    translator: ModelTranslator, file: str, beams: list[int], *, limit: int, expand: int, as_json: bool
+    translator: TorchTranslator, file: str, beams: list[int], *, limit: int, expand: int, as_json: bool
 ) -> None:
     from rich.console import Console
 

@@ -35,13 +35,13 @@ def engine_to_trace(path: Path, engine: str, *, is_plain: bool) -> str:
 
 def trace_searches(path: Path, translator: object, examples: Iterator[Example]) -> Iterator[Example]:
     """Writes a JSON list with the tree of every line, and hands the lines on."""
-    from seqloom.decode.translator import ModelTranslator
+    from seqloom.decode.torch_translator import TorchTranslator
     from seqloom.files import write_atomically
     from seqloom.inspect.heads import head_attention
     from seqloom.inspect.searchtree import search_tree
     from seqloom.progress import counter
 
-    if not isinstance(translator, ModelTranslator):
+    if not isinstance(translator, TorchTranslator):
         raise SeqloomError(
             "--trace needs a model that answers token by token, and this one has a search of its own.",
             "see seqloom inspect stacks",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqloom.decode.shortlist import Shortlist
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.types import Batch, Heads, Step, StepModel, Tree
 
@@ -75,7 +75,7 @@ class Ensemble:
         return torch.stack([attention * (weight / share) for attention, weight in found]).sum(dim=0)
 
 
-class EnsembleTranslator(ModelTranslator):
+class EnsembleTranslator(TorchTranslator):
     """Translates with several models of one target vocabulary; search and its options are the first one's.
 
     A member whose source vocabulary is another reads the lines by its own tokenizer.
@@ -83,7 +83,7 @@ class EnsembleTranslator(ModelTranslator):
 
     def __init__(
         self,
-        members: Sequence[ModelTranslator],
+        members: Sequence[TorchTranslator],
         *,
         weights: Sequence[float] | None = None,
         space: Space = "probability",

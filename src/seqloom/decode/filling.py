@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.translator import batches_by_length
+from seqloom.decode.torch_translator import batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.text.config import MASK
 from seqloom.text.tokenizer import Tokenizer

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.decode.scoring import Scorer
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.evaluate.metrics import one_metric
 from seqloom.types import Heads, Hypothesis
 
@@ -72,7 +72,7 @@ def channels(
 class NoisyChannel:
     """A translator, and the models that have a say in which of its n best answers is the best."""
 
-    translator: ModelTranslator
+    translator: TorchTranslator
     nbest: int
     reverse: Scorer | None = None  # of sources given answers
     language: Scorer | None = None  # of answers alone

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from seqloom.data.batching import collate_ids
 from seqloom.data.syntax import token_trees
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.translator import batches_by_length, read_sources
+from seqloom.decode.torch_translator import batches_by_length, read_sources
 from seqloom.errors import SeqloomError
 from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.scoring import Pair, Progress, Score
-from seqloom.decode.translator import ModelTranslator, batches_by_length
+from seqloom.decode.torch_translator import TorchTranslator, batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.exchange.ctranslate2 import library, token_names
 from seqloom.machine import processors
@@ -59,7 +59,7 @@ def is_exact(search: SearchConfig) -> bool:
 
 
 class CTranslate2Translator:
-    """Translates as ModelTranslator does, by the CTranslate2 model in a folder.
+    """Translates as TorchTranslator does, by the CTranslate2 model in a folder.
 
     Batches are shared out among as many workers of one thread as there are processors: threads that work on one
     batch wait for each other at every layer, workers never do. `positions` is how long a sequence may be; lines
@@ -78,7 +78,7 @@ class CTranslate2Translator:
         threads: int | None = None,
         device: str = "cpu",
         scores: bool = True,
-        otherwise: Callable[[], ModelTranslator] | None = None,
+        otherwise: Callable[[], TorchTranslator] | None = None,
     ) -> None:
         self.folder, self.tokenizers, self.search = folder, tokenizers, search
         self.device, self.scores = device, scores

@@ -8,7 +8,7 @@ from typing import Any
 from seqloom import __version__
 from seqloom.building import load_model
 from seqloom.decode.scoring import ForcedScorer
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.exchange.agreement import compare, score_difference, sentences
 from seqloom.exchange.ctranslate2 import check_can_hold, library, position_rows, write_model
@@ -66,7 +66,7 @@ def export_ctranslate2(
             tokenizers.save(draft / "tokenizer")
             write_atomically(draft / "config.yaml", sealed_text(config.to_yaml()))
             write_json(draft / REPORT, report)
-            ours = ModelTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
+            ours = TorchTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
             report["verified"] = {"on": origin, **_verify(ours, load_exported(draft), lines)}
             if quantization == "float32":
                 _refuse_other_answers(report["verified"])
@@ -101,7 +101,7 @@ def load_exported(
     )
 
 
-def _verify(ours: ModelTranslator, theirs: CTranslate2Translator, lines: list[str]) -> dict[str, Any]:
+def _verify(ours: TorchTranslator, theirs: CTranslate2Translator, lines: list[str]) -> dict[str, Any]:
     """How the answers of both engines to the lines compare, greedy and by beam, and what both think of ours."""
     beam = max(2, ours.search.beam)
     greedy, best = ours.translate(lines, beam=1, nbest=1), ours.translate(lines, beam=beam, nbest=1)

@@ -13,7 +13,7 @@ import torch
 from seqloom.building import choose_device, load_model
 from seqloom.config import Config
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError, unknown
 from seqloom.exchange.ctranslate2 import (
     check_can_hold,
@@ -60,7 +60,7 @@ class Loaded(NamedTuple):
     """A translator and the name of its engine."""
 
     translator: (
-        Any  # a ModelTranslator, a CTranslate2Translator, or what a model with a search of its own brings
+        Any  # a TorchTranslator, a CTranslate2Translator, or what a model with a search of its own brings
     )
     engine: str  # or `own`
 
@@ -89,7 +89,7 @@ def load_translator(
         if threads:
             torch.set_num_threads(threads)
         ours = load(folder, checkpoint=checkpoint, device=device, workers=threads)
-        if not isinstance(ours, ModelTranslator):
+        if not isinstance(ours, TorchTranslator):
             return Loaded(ours, "own")
         ours.search = wanted.options(ours.search)
         return Loaded(ours, engine)

@@ -16,7 +16,7 @@ from torch import Tensor
 from seqloom.building import load_model
 from seqloom.config import Config
 from seqloom.data.batching import collate_ids
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.exchange.agreement import sentences
 from seqloom.exchange.marian import import_marian
@@ -232,7 +232,7 @@ def _verify(
     sources = [tokenizers.source.encode(text) for text in texts]
     if [read.source.encode(text) for text in texts] != sources:
         raise _differs("its tokenizer cuts a line in another way")
-    one, two = (ModelTranslator(each, tokenizers, config.search) for each in (model, other))
+    one, two = (TorchTranslator(each, tokenizers, config.search) for each in (model, other))
     answers = [best[0].text for best in one.translate(texts, beam=1)]
     if [best[0].text for best in two.translate(texts, beam=1)] != answers:
         raise _differs("it translates a line in another way")

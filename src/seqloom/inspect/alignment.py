@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.scoring import forced_attention
-from seqloom.decode.translator import batches_by_length
+from seqloom.decode.torch_translator import batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.alignment import Gold, Link
 from seqloom.inspect.attention import FONTS, labels

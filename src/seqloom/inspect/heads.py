@@ -12,7 +12,7 @@ import numpy as np
 from seqloom.data.batching import collate_ids
 from seqloom.decode.scoring import forced_attention
 from seqloom.decode.search import beam_search
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.attention import END, Weights, labels
 from seqloom.inspect.picture import check_suffix, new_figure, save_figure
@@ -51,7 +51,7 @@ class HeadAttention:
 
 
 def head_attention(
-    translator: ModelTranslator, line: str, target: str | None = None, *, heads: Heads | None = None
+    translator: TorchTranslator, line: str, target: str | None = None, *, heads: Heads | None = None
 ) -> HeadAttention | None:
     """Where the model looks when it writes the target, or if none is given its own answer.
 

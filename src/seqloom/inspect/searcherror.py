@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.reference import exhaustive_search
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.likely import Likely, floor_to_win
 from seqloom.inspect.searchtree import question
@@ -45,7 +45,7 @@ class SearchErrors:
 
 
 def search_errors(
-    translator: ModelTranslator,
+    translator: TorchTranslator,
     lines: Sequence[str],
     beams: Sequence[int],
     *,
@@ -76,12 +76,12 @@ def search_errors(
     )
 
 
-def _answers(translator: ModelTranslator, lines: Sequence[str], beam: int) -> list[Answer]:
+def _answers(translator: TorchTranslator, lines: Sequence[str], beam: int) -> list[Answer]:
     found = translator.translate(lines, beam=beam, nbest=1)
     return [Answer(best.finished, best.score, best.text) for (best,) in found]
 
 
-def _exact(translator: ModelTranslator, line: str, known: Answer, expand: int) -> Answer | None:
+def _exact(translator: TorchTranslator, line: str, known: Answer, expand: int) -> Answer | None:
     """The best answer there is; None if that takes too long to prove."""
     search = SearchConfig.checked({**translator.search.model_dump(), "nbest": 1}, "search")
     asked = question(translator, line, search)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.plan import Found, Plan, plan_of
 from seqloom.decode.reference import Decision, reference_beam_search
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.likely import Likely, enough_to_rank
 from seqloom.types import EOS, Batch, Heads, StepModel
@@ -91,7 +91,7 @@ class Question(NamedTuple):
 
 
 def question(
-    translator: ModelTranslator,
+    translator: TorchTranslator,
     line: str,
     search: SearchConfig,
     *,
@@ -113,7 +113,7 @@ def question(
 
 
 def search_tree(
-    translator: ModelTranslator,
+    translator: TorchTranslator,
     line: str,
     *,
     beam: int | None = None,
@@ -156,7 +156,7 @@ def search_tree(
 class _Growth:
     """Collects the decisions of a search while it runs."""
 
-    def __init__(self, translator: ModelTranslator, plan: Plan, source_length: int) -> None:
+    def __init__(self, translator: TorchTranslator, plan: Plan, source_length: int) -> None:
         self._pieces = translator.tokenizers.target.pieces
         self._plan = plan
         self._source_length = source_length

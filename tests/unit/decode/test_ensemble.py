@@ -14,7 +14,7 @@ from seqloom.decode.ensemble import Ensemble, EnsembleTranslator
 from seqloom.decode.plan import Plan, plan_of
 from seqloom.decode.rules import Rules
 from seqloom.decode.search import beam_search
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
@@ -96,13 +96,13 @@ def pair(sources: str) -> TokenizerPair:
     return TokenizerPair.train(config, lambda: [(sources, "abc cab")] * 20)
 
 
-def translator(name: str, tokenizers: TokenizerPair, seed: int = 1) -> ModelTranslator:
+def translator(name: str, tokenizers: TokenizerPair, seed: int = 1) -> TorchTranslator:
     torch.manual_seed(seed)
     entry = architecture(name)
     values = {**entry.overrides, "name": name, "size": "tiny", "width": 16}
     vocabularies = Vocabularies(tokenizers.source.size, tokenizers.target.size, False)
     model: Any = entry.build(entry.settings.model_validate(values), vocabularies).double().eval()
-    return ModelTranslator(model, tokenizers, SEARCH)
+    return TorchTranslator(model, tokenizers, SEARCH)
 
 
 def texts(found: Any) -> list[list[tuple[str, float]]]:

@@ -13,7 +13,7 @@ from seqloom.decode.ensemble import EnsembleTranslator
 from seqloom.decode.plan import Found
 from seqloom.decode.rules import Rules
 from seqloom.decode.shortlist import Choice, Shortlist, special_tokens
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
@@ -40,7 +40,7 @@ def table(tokenizers: TokenizerPair) -> Shortlist:
     return Shortlist(torch.tensor([EOS, UNK]), translations, size)
 
 
-def _translator(tokenizers: TokenizerPair, table: Shortlist | None, **search: Any) -> ModelTranslator:
+def _translator(tokenizers: TokenizerPair, table: Shortlist | None, **search: Any) -> TorchTranslator:
     torch.manual_seed(5)
     entry = architecture("transformer")
     settings = entry.settings.model_validate({"name": "transformer", "size": "tiny"})
@@ -48,7 +48,7 @@ def _translator(tokenizers: TokenizerPair, table: Shortlist | None, **search: An
     with torch.no_grad():
         model.output.weight.mul_(3)
     options = SearchConfig(shortlist=True, max_length_extra=4, max_length_factor=1, **search)
-    return ModelTranslator(model, tokenizers, options, shortlist=None if table is None else lambda: table)
+    return TorchTranslator(model, tokenizers, options, shortlist=None if table is None else lambda: table)
 
 
 def test_a_list_has_translations_of_its_own_source_and_what_its_answer_needs(table: Shortlist) -> None:
@@ -156,7 +156,7 @@ class NoOutput:
 
 def test_a_model_without_an_output_layer_is_refused(table: Shortlist, tokenizers: TokenizerPair) -> None:
     search = SearchConfig(shortlist=True)
-    translator = ModelTranslator(NoOutput(), tokenizers, search, shortlist=lambda: table)
+    translator = TorchTranslator(NoOutput(), tokenizers, search, shortlist=lambda: table)
     with pytest.raises(SeqloomError, match="this one offers none"):
         translator.translate(["a"])
 

@@ -13,7 +13,7 @@ import torch
 
 from seqloom.config import compose
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.exchange.ctranslate2 import check_can_hold, library, position_rows, token_names, write_model
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
@@ -50,10 +50,10 @@ def build(pair: TokenizerPair, **options: Any) -> tuple[Transformer, Transformer
     return model, settings
 
 
-def both(folder: Path, pair: TokenizerPair, **options: Any) -> tuple[ModelTranslator, CTranslate2Translator]:
+def both(folder: Path, pair: TokenizerPair, **options: Any) -> tuple[TorchTranslator, CTranslate2Translator]:
     """Our translator of a random model, whose answers are of many lengths, and CTranslate2's."""
     model, settings = build(pair, **options)
-    ours = ModelTranslator(model, pair, SEARCH)
+    ours = TorchTranslator(model, pair, SEARCH)
     found = {}
     for bias in (-1.0, 0.0, 1.0, 2.0, 3.0):
         model.output.bias.data[EOS] = bias
@@ -97,7 +97,7 @@ def test_two_vocabularies(tie: str, tmp_path: Path) -> None:
     assert_same(*both(tmp_path, APART, tie=tie))
 
 
-def assert_same(ours: ModelTranslator, theirs: CTranslate2Translator) -> None:
+def assert_same(ours: TorchTranslator, theirs: CTranslate2Translator) -> None:
     for beam in (1, 3):
         expected = ours.translate(LINES, beam=beam, nbest=beam)
         answers = theirs.translate(LINES, beam=beam, nbest=beam)
@@ -130,7 +130,7 @@ def test_quantising_leaves_the_model_as_it_was_and_the_answers_nearly_so(
     for name, weight in model.state_dict().items():
         assert torch.equal(weight, before[name]), name
     theirs = CTranslate2Translator(tmp_path, JOINT, SEARCH, positions=None, threads=1)
-    expected = ModelTranslator(model, JOINT, SEARCH).translate(LINES, beam=1)
+    expected = TorchTranslator(model, JOINT, SEARCH).translate(LINES, beam=1)
     pairs = [(line, best[0].text) for line, best in zip(LINES, expected, strict=True) if best[0].finished]
     for (_, text), score in zip(pairs, theirs.score(pairs), strict=True):
         wanted = next(best[0] for best in expected if best[0].text == text)

@@ -13,7 +13,7 @@ import torch
 
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.scoring import ForcedScorer
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.exchange.ctranslate2 import position_rows, write_model
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator, is_exact
@@ -29,7 +29,7 @@ LINES = [" ".join(DRAW.choices("abcdefghijkl", k=DRAW.randint(1, 9))) for _ in r
 PAIR = TokenizerPair.train(
     TextConfig(tokenizer="word", byte_fallback=False), lambda: ((line, line) for line in LINES)
 )
-Both = tuple[ModelTranslator, CTranslate2Translator]
+Both = tuple[TorchTranslator, CTranslate2Translator]
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def make(tmp_path: Path) -> Callable[..., Both]:
                 weight.add_(0.3 * torch.randn_like(weight))
             model.output.bias[[PAD, BOS]], model.output.bias[EOS] = special, end
         write_model(tmp_path, model, settings, PAIR)
-        ours = ModelTranslator(model, PAIR, search)
+        ours = TorchTranslator(model, PAIR, search)
         theirs = CTranslate2Translator(
             tmp_path,
             PAIR,

@@ -14,7 +14,7 @@ from seqloom.decode.config import SearchConfig
 from seqloom.decode.plan import Plan
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.rules import Rules
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.likely import Likely, enough_to_rank, floor_to_win
 from seqloom.inspect.searcherror import search_errors
@@ -49,11 +49,11 @@ def tokenizers() -> TokenizerPair:
     return TokenizerPair.train(config, lambda: [("abc", "cba")] * 20)
 
 
-def _translator(tokenizers: TokenizerPair, **search: Any) -> ModelTranslator:
-    return ModelTranslator(Random(tokenizers.target.size), tokenizers, SearchConfig(**{"longest": 4, **search}))
+def _translator(tokenizers: TokenizerPair, **search: Any) -> TorchTranslator:
+    return TorchTranslator(Random(tokenizers.target.size), tokenizers, SearchConfig(**{"longest": 4, **search}))
 
 
-def _best(translator: ModelTranslator, line: str) -> float:
+def _best(translator: TorchTranslator, line: str) -> float:
     """The highest score of all sequences that end within four tokens."""
     model, search = translator.model, translator.search
     assert isinstance(model, Random)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.searchtree import END, Node, SearchTree, search_tree
 from seqloom.inspect.searchtree_page import tree_page
@@ -66,14 +66,14 @@ def tokenizers() -> TokenizerPair:
     return TokenizerPair.train(config, lambda: [("abc <b>&", "cba <b>&")] * 20)
 
 
-def _random(tokenizers: TokenizerPair, *, seed: int = 0, ends: float = 1.0, **search: Any) -> ModelTranslator:
+def _random(tokenizers: TokenizerPair, *, seed: int = 0, ends: float = 1.0, **search: Any) -> TorchTranslator:
     options = SearchConfig(**{"max_length_factor": 0, "max_length_extra": 8, **search})
-    return ModelTranslator(Random(tokenizers.target.size, seed, ends=ends), tokenizers, options)
+    return TorchTranslator(Random(tokenizers.target.size, seed, ends=ends), tokenizers, options)
 
 
-def _script(tokenizers: TokenizerPair, table: dict[str, dict[str, float]], **search: Any) -> ModelTranslator:
+def _script(tokenizers: TokenizerPair, table: dict[str, dict[str, float]], **search: Any) -> TorchTranslator:
     options = SearchConfig(**{"length_norm": "none", "longest": 5, **search})
-    return ModelTranslator(Script(tokenizers, table), tokenizers, options)
+    return TorchTranslator(Script(tokenizers, table), tokenizers, options)
 
 
 def _column(tree: SearchTree, length: int) -> list[Node]:

@@ -13,7 +13,7 @@ from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.plan import Plan
 from seqloom.decode.search import beam_search
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.nn.multihead import SelfAttention
@@ -225,7 +225,7 @@ def test_a_search_goes_no_further_than_the_positions(name: str, room: int) -> No
     model = entry.build(entry.settings.model_validate(values), Vocabularies(size, size, True)).eval()
     with torch.no_grad():
         model.output.bias[EOS] = -100.0  # it never ends by itself
-    ((best,),) = ModelTranslator(model, tokenizers, SearchConfig(beam=2)).translate(["abc"])
+    ((best,),) = TorchTranslator(model, tokenizers, SearchConfig(beam=2)).translate(["abc"])
     assert (len(best.tokens), best.finished) == (room, False)
 
 

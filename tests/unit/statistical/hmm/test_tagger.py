@@ -12,7 +12,7 @@ import torch
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.translator import ModelTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.statistical.counting import Lesson
 from seqloom.statistical.hmm.tagger import Tagger, TaggerSettings
@@ -78,7 +78,7 @@ def test_steps_give_the_exact_posterior_of_every_path(lesson_of: Make) -> None:
 def test_a_wide_beam_is_viterbi_and_its_score_the_posterior(lesson_of: Make) -> None:
     lesson = lesson_of(PAIRS)
     tagger = fitted(lesson)
-    translator = ModelTranslator(tagger, lesson.tokenizers, SearchConfig())
+    translator = TorchTranslator(tagger, lesson.tokenizers, SearchConfig())
     texts = [TEXT, "Anna is old", "swim", "the the old can fish is walking"]
     for text, (best, *_) in zip(texts, translator.translate(texts, beam=40), strict=True):
         shown = tagger.trellis(text, lesson.tokenizers)

@@ -54,7 +54,7 @@ def _all(model: StepModel) -> StepModel:
     return model
 
 
-class ModelTranslator:
+class TorchTranslator:
     """Translates with any StepModel. The answer for a line is the same alone or among others.
 
     The alignment of an answer is the attention of one head, if one is named, or the mean of all.

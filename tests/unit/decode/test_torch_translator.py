@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from seqloom.decode.config import SamplingConfig, SearchConfig
-from seqloom.decode.translator import ModelTranslator, batches_by_length
+from seqloom.decode.torch_translator import TorchTranslator, batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
@@ -47,9 +47,9 @@ def tokenizers() -> TokenizerPair:
     return TokenizerPair.train(config, lambda: [("abc cab", "cba bac")] * 20)
 
 
-def _translator(tokenizers: TokenizerPair, *, endless: bool = False, **search: Any) -> ModelTranslator:
+def _translator(tokenizers: TokenizerPair, *, endless: bool = False, **search: Any) -> TorchTranslator:
     model = Copier(tokenizers.target.size, endless=endless)
-    return ModelTranslator(model, tokenizers, SearchConfig(**search))
+    return TorchTranslator(model, tokenizers, SearchConfig(**search))
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 40, 10_000])
@@ -129,7 +129,7 @@ class TreeReader(Copier):
 
 def test_trees_go_to_the_model_by_tokens(tokenizers: TokenizerPair) -> None:
     model = TreeReader(tokenizers.target.size)
-    translator = ModelTranslator(model, tokenizers, SearchConfig(batch_tokens=10_000))
+    translator = TorchTranslator(model, tokenizers, SearchConfig(batch_tokens=10_000))
     answers = translator.translate(["a b", "", "cab"], heads=[(2, 0), None, (0,)])
     assert [best[0].text for best in answers] == ["a b", "", "cab"]
     assert model.heads is not None
@@ -145,7 +145,7 @@ def test_a_tree_that_does_not_fit_its_line(tokenizers: TokenizerPair) -> None:
         _translator(tokenizers).translate(["a", "a b"], heads=[(0,), (0,)])
 
 
-def _unsure(tokenizers: TokenizerPair, **search: Any) -> ModelTranslator:
+def _unsure(tokenizers: TokenizerPair, **search: Any) -> TorchTranslator:
     """A translator to whom every token is as likely as any other."""
 
     class Unsure(Copier):
@@ -153,7 +153,7 @@ def _unsure(tokenizers: TokenizerPair, **search: Any) -> ModelTranslator:
             step = super().step(memory, state, last)
             return step._replace(log_probs=torch.zeros_like(step.log_probs).log_softmax(-1))
 
-    return ModelTranslator(Unsure(tokenizers.target.size), tokenizers, SearchConfig(longest=8, **search))
+    return TorchTranslator(Unsure(tokenizers.target.size), tokenizers, SearchConfig(longest=8, **search))
 
 
 def test_samples_do_not_depend_on_the_batch(tokenizers: TokenizerPair) -> None:
