@@ -54,6 +54,9 @@ def translate(
     threads: Annotated[int | None, typer.Option(min=1, help="Processors to use; all if not given.")] = None,
     processes: Annotated[int, typer.Option(min=1, help=ON_THIS_MACHINE)] = 1,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+    flush: Annotated[
+        bool, typer.Option("--flush", help="Translate and write each line as soon as it is read.")
+    ] = False,
     trace: Annotated[Path | None, typer.Option(help="Write the search tree of every line: JSON.")] = None,
     ensemble: Annotated[
         list[Path] | None,
@@ -137,6 +140,11 @@ def translate(
             "--require-column is for a search: words cannot be required of samples, nor traced.",
             "leave out --trace, --sample, or --mbr without --beam",
         )
+    if flush and (trace or processes > 1):
+        raise SeqloomError(
+            "--flush translates one line at a time; --trace and --processes need all of them first.",
+            "leave out --flush, or --trace and --processes",
+        )
     if processes > 1 and trace:
         raise SeqloomError("--trace follows the search of one process.", "leave out --processes")
     if processes > 1:
@@ -182,8 +190,9 @@ def translate(
                 return
             if trace:
                 examples = trace_searches(trace, translator, examples)
+            at_a_time = 1 if flush else _LINES_AT_A_TIME
             with output(out) as stream, counter("translated") as advance:
-                while chunk := list(islice(examples, _LINES_AT_A_TIME)):
+                while chunk := list(islice(examples, at_a_time)):
                     answers = strategy.answers(
                         translator,
                         chunk,
@@ -202,6 +211,8 @@ def translate(
                         else:
                             lines = _plain(number, hypotheses, ranked=nbest is not None and nbest > 1)
                         stream.write("".join(f"{text}\n" for text in lines))
+                    if flush:
+                        stream.flush()
     for flag, meaning in MEANING.items():
         if counts[flag]:
             print(f"look at: {counts[flag]:,} of {number:,} answers ({flag}: {meaning})", file=sys.stderr)
