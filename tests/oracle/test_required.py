@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import cache
 from itertools import product
 from typing import Any
@@ -19,6 +20,7 @@ from seqloom.decode.reference import Partial, continuations
 from seqloom.decode.required import required_search, said
 from seqloom.decode.rules import Rules
 from seqloom.registry import architecture
+from seqloom.text.word_edges import WordEdges
 from seqloom.types import BOS, EOS, Batch, Vocabularies
 
 V = 7
@@ -42,7 +44,7 @@ def _sentence(source: list[int]) -> Batch:
 
 
 def _slow(
-    model: Any, sentence: Batch, plan: Plan, required: list[tuple[int, ...]], longest: int
+    model: Any, sentence: Batch, plan: Plan, required: list[tuple[int, ...]], edges: WordEdges, longest: int
 ) -> list[Found]:
     """Every token of every hypothesis is looked at, one hypothesis at a time."""
     memory, state = model.start(sentence)
@@ -50,7 +52,7 @@ def _slow(
     wanted, source_length = sum(map(len, required)), int(sentence.source_lengths[0])
 
     def progress(one: Partial) -> int:
-        return said(one.tokens[:-1] if one.ended else one.tokens, required)
+        return said(one.tokens[:-1] if one.ended else one.tokens, required, edges)
 
     for length in range(1, longest + 1):
         longer = [n for one in opened for n in continuations(model, sentence, memory, one, plan.rules)]
@@ -70,6 +72,10 @@ def _slow(
 
 
 WORD = st.integers(EOS + 1, V - 1)
+NO_EDGES = WordEdges([False] * V, [False] * V)  # every token is a word
+EDGES = st.builds(
+    WordEdges, *[st.lists(st.booleans(), min_size=V - 3, max_size=V - 3).map(lambda own: [False] * 3 + own)] * 2
+)
 PHRASE = st.lists(WORD, min_size=1, max_size=2).map(tuple)
 
 
@@ -77,6 +83,7 @@ PHRASE = st.lists(WORD, min_size=1, max_size=2).map(tuple)
 @given(
     source=st.lists(WORD, min_size=1, max_size=4),
     required=st.lists(PHRASE, min_size=1, max_size=2, unique=True),
+    edges=EDGES,
     longest=st.integers(1, 6),
     beam=st.integers(1, 3),
     stop=st.sampled_from(["count", "ahead", "hopeless", "length"]),
@@ -89,6 +96,7 @@ def test_it_finds_what_looking_at_every_token_finds(
     name: str,
     source: list[int],
     required: list[tuple[int, ...]],
+    edges: WordEdges,
     longest: int,
     beam: int,
     stop: Any,
@@ -98,17 +106,38 @@ def test_it_finds_what_looking_at_every_token_finds(
 ) -> None:
     model, sentence = _model(name, ends), _sentence(source)
     plan = Plan(beam, Ranking(), stop, rules=Rules(prefixes=[prefix] if prefix else (), no_repeat=no_repeat))
-    fast = required_search(model, sentence, plan, required, max_length=longest)
-    slow = _slow(model, sentence, plan, required, longest)
+    fast = required_search(model, sentence, plan, required, edges, max_length=longest)
+    slow = _slow(model, sentence, plan, required, edges, longest)
     assert [(one.tokens, one.finished) for one in fast] == [(one.tokens, one.finished) for one in slow]
     assert [one.score for one in fast] == pytest.approx([one.score for one in slow], abs=1e-10)
 
 
+def _text(tokens: tuple[int, ...]) -> str:
+    """The tokens 4 to 6 as text: 6 is a space, so that words are made of 4 and 5, and 3 is a full stop."""
+    return "".join(".45 "[token - 3] for token in tokens)
+
+
+BY_CHARACTER = WordEdges(*[[False, False, False, False, True, True, False]] * 2)
+
+
+@given(text=st.lists(WORD, max_size=8).map(tuple), phrase=st.lists(WORD, min_size=1, max_size=3).map(tuple))
+def test_a_phrase_is_said_where_it_stands_as_whole_words(
+    text: tuple[int, ...], phrase: tuple[int, ...]
+) -> None:
+    wanted = re.escape(_text(phrase))
+    left, right = (r"(?<!\w)" if phrase[0] in (4, 5) else ""), (r"(?!\w)" if phrase[-1] in (4, 5) else "")
+    there = re.search(left + wanted + right, _text(text)) is not None
+    assert (said(text, [phrase], BY_CHARACTER) == len(phrase)) == there
+
+
+@pytest.mark.parametrize("edges", [NO_EDGES, BY_CHARACTER])
 @pytest.mark.parametrize("required", [[(4,)], [(4, 3)], [(5,), (3, 3)], [(6,), (6, 5)]])
-def test_a_wide_beam_finds_the_best_of_all_texts_that_have_the_words(required: list[tuple[int, ...]]) -> None:
+def test_a_wide_beam_finds_the_best_of_all_texts_that_have_the_words(
+    required: list[tuple[int, ...]], edges: WordEdges
+) -> None:
     model, sentence, longest = _model("transformer"), _sentence([4, 5, 3]), 4
     plan = Plan(5**longest, Ranking(alpha=0.0), "length")
-    best = required_search(model, sentence, plan, required, max_length=longest)[0]
+    best = required_search(model, sentence, plan, required, edges, max_length=longest)[0]
 
     def log_prob(text: tuple[int, ...]) -> float:
         memory, state = model.start(sentence)
@@ -118,11 +147,8 @@ def test_a_wide_beam_finds_the_best_of_all_texts_that_have_the_words(required: l
             total, state, last = total + step.log_probs[0, token].item(), step.state, token
         return total
 
-    def has(text: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
-        return f" {' '.join(map(str, phrase))} " in f" {' '.join(map(str, text))} "
-
     texts = [text for n in range(longest) for text in product(range(EOS + 1, V), repeat=n)]
-    fitting = [text for text in texts if all(has(text, phrase) for phrase in required)]
+    fitting = [text for text in texts if said(text, required, edges) == sum(map(len, required))]
     truth = max(fitting, key=log_prob)
     assert best.finished
     assert tuple(best.tokens) == truth

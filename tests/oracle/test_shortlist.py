@@ -22,6 +22,7 @@ from seqloom.decode.sampling import sample
 from seqloom.decode.search import beam_search
 from seqloom.decode.shortlist import Choice
 from seqloom.registry import architecture
+from seqloom.text.word_edges import WordEdges
 from seqloom.types import EOS, UNK, Batch, Vocabularies
 
 V = 14
@@ -132,10 +133,12 @@ def test_required_words_are_said_over_a_list_as_over_all() -> None:
     allowed = _mask([{4, 5, 6, 7, 8}])
     choice = Choice(allowed)
     inner = [choice.inward(phrase) or () for phrase in required]
-    fast = required_search(choice.narrowed(model), sentence, Plan(3), inner, max_length=6)
-    slow = required_search(Among(model, allowed[0]), sentence, Plan(3), required, max_length=6)
+    edges = WordEdges([token % 2 == 0 for token in range(V)], [token > UNK for token in range(V)])
+    few = edges.select(choice.ids.tolist())
+    fast = required_search(choice.narrowed(model), sentence, Plan(3), inner, few, max_length=6)
+    slow = required_search(Among(model, allowed[0]), sentence, Plan(3), required, edges, max_length=6)
     _same([choice.outward(one) for one in fast], slow)
-    assert said(choice.outward(fast[0]).tokens, required) == 2
+    assert said(choice.outward(fast[0]).tokens, required, edges) == 2
 
 
 def test_probabilities_are_renormalised_over_the_list() -> None:

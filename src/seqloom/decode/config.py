@@ -43,7 +43,7 @@ class SearchConfig(Settings):
         (), description="words that no answer contains"
     )
     require: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
-        (), description="words or phrases that every answer contains"
+        (), description="words or phrases that every output contains, as whole words"
     )
     shortlist: bool = Field(
         False, description="answers are made of a few likely tokens (seqloom shortlist), P is renormalised"

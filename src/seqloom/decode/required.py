@@ -1,8 +1,11 @@
-"""Answers that contain given words: one beam for every number of required tokens that are said.
+"""Outputs that contain given words: one beam for every number of required tokens generated so far.
 
-Grid beam search (Hokamp & Liu 2017, arXiv:1704.07138). In an ordinary beam a hypothesis that has just said an
-unlikely but required word loses against those that still put it off. So hypotheses compete only with those that
-have said as much of what is required: each such bank keeps the best w.
+Grid beam search (Hokamp & Liu 2017, arXiv:1704.07138). In an ordinary beam a hypothesis that has just generated
+an unlikely but required word loses against those that have not. So hypotheses compete only with those that have
+generated as many required tokens: each such bank keeps the best w.
+
+A required word counts as a whole word only: "Thomas" is not in "Thomast". A hypothesis that continues a
+required word leaves the bank of those that contain it.
 """
 
 from __future__ import annotations
@@ -18,24 +21,39 @@ from torch import Tensor
 
 from seqloom.decode.plan import Found, Plan
 from seqloom.decode.ranking import uncovered
+from seqloom.text.word_edges import WordEdges
 from seqloom.types import BOS, EOS, Batch, Head, StepModel, select_rows
 
 Phrases = Sequence[tuple[int, ...]]
 
 
-def said(tokens: Sequence[int], required: Phrases) -> int:
-    """How many of the required tokens a text has said.
+def said(tokens: Sequence[int], required: Phrases, edges: WordEdges) -> int:
+    """Return how many of the required tokens a text contains.
 
-    A phrase that it contains counts whole; of the others, the longest beginning that the text ends with.
+    A phrase that it contains as whole words counts completely; of the others, the longest beginning that the
+    text ends with.
     """
     text = tuple(tokens)
-    missing = [phrase for phrase in required if not _contains(text, phrase)]
-    begun = (n for phrase in missing for n in range(1, len(phrase)) if text[-n:] == phrase[:n])
+    missing = [phrase for phrase in required if not _contains(text, phrase, edges)]
+    begun = (n for phrase in missing for n in range(1, len(phrase)) if _ends_with(text, phrase[:n], edges))
     return sum(map(len, required)) - sum(map(len, missing)) + max(begun, default=0)
 
 
-def _contains(text: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
-    return any(text[i : i + len(phrase)] == phrase for i in range(len(text) - len(phrase) + 1))
+def _contains(text: tuple[int, ...], phrase: tuple[int, ...], edges: WordEdges) -> bool:
+    """Return whether the phrase occurs with a word boundary, or the end of the text, on both sides."""
+    ends = range(len(phrase), len(text) + 1)
+    return any(
+        _ends_with(text[:end], phrase, edges) and not (text[end:] and edges.joined(text[end - 1], text[end]))
+        for end in ends
+    )
+
+
+def _ends_with(text: tuple[int, ...], phrase: tuple[int, ...], edges: WordEdges) -> bool:
+    """Return whether the text ends with the phrase, which begins at a word boundary."""
+    start = len(text) - len(phrase)
+    if start < 0 or text[start:] != phrase:
+        return False
+    return not (start and edges.joined(text[start - 1], text[start]))
 
 
 class _Open(NamedTuple):
@@ -57,6 +75,7 @@ def required_search(
     sentence: Batch,
     plan: Plan,
     required: Phrases,
+    edges: WordEdges,
     *,
     max_length: int,
     want_attention: bool = False,
@@ -70,6 +89,7 @@ def required_search(
     """
     memory, state = model.start(sentence)
     wanted = sum(map(len, required))
+    begins = torch.tensor(edges.begins, device=sentence.source_lengths.device)
     source_length = int(sentence.source_lengths[0])
     opened, completed = [_Open()], list[Found]()
     for length in range(1, max_length + 1):
@@ -79,11 +99,11 @@ def required_search(
         plan.rules.apply(step.log_probs, tokens, partial(torch.zeros_like, last))
         banks: dict[int, list[_Open]] = defaultdict(list)
         looked = step.looked(head) if want_attention or plan.ranking.needs_attention else None
-        for one in _continuations(opened, step.log_probs, looked, plan.width, required):
+        for one in _continuations(opened, step.log_probs, looked, plan.width, required, begins):
             ended = one.tokens[-1] == EOS
-            if ended and said(one.tokens[:-1], required) < wanted:
+            if ended and said(one.tokens[:-1], required, edges) < wanted:
                 continue
-            banks[wanted if ended else said(one.tokens, required)].append(one)
+            banks[wanted if ended else said(one.tokens, required, edges)].append(one)
         opened = []
         for bank in banks.values():
             bank.sort(key=lambda one: one.total, reverse=True)
@@ -96,22 +116,29 @@ def required_search(
     completed.sort(key=lambda found: found.score, reverse=True)
     if len(completed) >= plan.needed:
         return completed
-    cut = [(said(one.tokens, required), _found(one, plan, source_length)) for one in opened]
+    cut = [(said(one.tokens, required, edges), _found(one, plan, source_length)) for one in opened]
     cut.sort(key=lambda pair: (pair[0], pair[1].score), reverse=True)
     return completed + [found for _, found in cut]
 
 
 def _continuations(
-    opened: Sequence[_Open], log_probs: Tensor, looked: Tensor | None, width: int, required: Phrases
+    opened: Sequence[_Open],
+    log_probs: Tensor,
+    looked: Tensor | None,
+    width: int,
+    required: Phrases,
+    begins: Tensor,
 ) -> Iterable[_Open]:
-    """Of every hypothesis all continuations that can be kept.
+    """Yield all continuations of every hypothesis that can be kept.
 
-    A token outside of the required ones leads to one and the same bank, so only the w most probable of them
-    matter; they are among the w + |required| + 1 most probable of all, where the end is one.
+    Tokens outside of the required phrases that begin with a letter all lead to the same bank, and so do those
+    that do not. So only the w most probable of each kind matter; they are among the w + |required| + 1 most
+    probable of their kind, where the end is one.
     """
     special = sorted({token for phrase in required for token in phrase} | {EOS})
     most = min(width + len(special), log_probs.shape[1])
-    likely = log_probs.topk(most, dim=1).indices.tolist()
+    kinds = [log_probs.masked_fill(kind, -math.inf).topk(most, dim=1).indices for kind in (begins, ~begins)]
+    likely = torch.cat(kinds, dim=1).tolist()
     for row, (one, tokens) in enumerate(zip(opened, likely, strict=True)):
         chosen = sorted({*tokens, *special})
         seen = (*one.attention, looked[row]) if looked is not None else ()

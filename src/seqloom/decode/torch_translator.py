@@ -100,7 +100,12 @@ class TorchTranslator:
         def found(part: _Part, places: list[int]) -> list[list[Found]]:
             plan, limits = plan_of(search, part.rules), part.max_lengths
             if words := part.required:
-                ranked = [required_search(part.model, part.batch, plan, words, max_length=limits[0], **looks)]
+                edges = self.tokenizers.target.word_edges
+                if part.choice is not None:
+                    edges = edges.select(part.choice.ids.tolist())
+                ranked = [
+                    required_search(part.model, part.batch, plan, words, edges, max_length=limits[0], **looks)
+                ]
             else:
                 ranked = beam_search(part.model, part.batch, plan, max_lengths=limits, **looks)
             return [hypotheses[: search.nbest] for hypotheses in ranked]

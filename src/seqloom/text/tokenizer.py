@@ -17,6 +17,7 @@ from seqloom.settings import Settings
 from seqloom.text.config import MASK, Kind, Normalization
 from seqloom.text.normalize import Normalizer
 from seqloom.text.training import SPACE, train_sentencepiece
+from seqloom.text.word_edges import WordEdges, word_edges
 from seqloom.types import BOS, EOS, PAD, UNK
 
 # SentencePiece marks a space by U+2581 and gives the tab a meaning of its own. Swapping them with characters
@@ -131,6 +132,11 @@ class Tokenizer:
     def bytes_of(self, ids: Iterable[int]) -> list[bytes]:
         """The UTF-8 of each id; together they are the text, with '▁' before every word."""
         return [self._bytes[id] for id in ids]
+
+    @cached_property
+    def word_edges(self) -> WordEdges:
+        """Where words begin and end between tokens; an unknown token may be part of any word."""
+        return word_edges(b"_" if id == UNK else piece for id, piece in enumerate(self._bytes))
 
     def symbol(self, tag: str) -> int:
         """The id of a symbol that is kept whole, such as [MASK]."""

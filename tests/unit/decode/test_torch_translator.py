@@ -191,3 +191,10 @@ def test_a_sample_carries_its_numbers(tokenizers: TokenizerPair) -> None:
     ((one,),) = _translator(tokenizers).sample(["cab"], SamplingConfig(temperature=0))
     assert one.text == "cab"
     assert one.score == one.log_prob == pytest.approx(sum(one.token_log_probs))
+
+
+def test_a_required_word_is_a_whole_word(tokenizers: TokenizerPair) -> None:
+    translator = _translator(tokenizers, beam=4)
+    for word in ("ab", "c", "bb"):
+        ((best,),) = translator.translate(["abc abca"], required=[[word]])
+        assert word in best.text.split(), f"{best.text!r} has no word {word}"
