@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from seqloom.config import Config
 from seqloom.errors import SeqloomError
@@ -13,19 +15,23 @@ from seqloom.registry import architecture
 from seqloom.run import Run
 from seqloom.statistical.counting import CountingModel
 from seqloom.text.pair import TokenizerPair
-from seqloom.training.checkpoint import load_weights, read_tensors
+from seqloom.training.checkpoint import assign_weights, read_tensors
 
 
 def build_model(config: Config, tokenizers: TokenizerPair) -> nn.Module:
     """The model of a configuration that is trained by gradient, with weights drawn from the run's seed."""
+    _require_neural(config)
+    torch.manual_seed(config.train.seed)
+    model: nn.Module = _build(config, tokenizers)
+    return model
+
+
+def _require_neural(config: Config) -> None:
     if architecture(config.model.name).counting:
         raise SeqloomError(
             f"The model {config.model.name} is counted, not trained by gradient: it has no layers and weights.",
             "this works with neural models; see `seqloom models`",
         )
-    torch.manual_seed(config.train.seed)
-    model: nn.Module = _build(config, tokenizers)
-    return model
 
 
 def build_counting(config: Config, tokenizers: TokenizerPair) -> CountingModel:
@@ -59,11 +65,37 @@ def choose_device(name: str) -> torch.device:
 
 
 def load_model(run: Run, *, checkpoint: str | None = None) -> tuple[nn.Module, TokenizerPair]:
-    """The trained model of a run, checked, and its tokenizers."""
-    tokenizers = run.tokenizers()
-    model = build_model(run.config(), tokenizers)
-    load_weights(model, run.checked_weights(checkpoint))
+    """Return the trained model of a run, checked, and its tokenizers; no random numbers are drawn."""
+    config, tokenizers = run.config(), run.tokenizers()
+    _require_neural(config)
+    model = build_with_weights(lambda: _build(config, tokenizers), run.checked_weights(checkpoint))
     return model.eval(), tokenizers
+
+
+def build_with_weights(build: Callable[[], nn.Module], weights: Path) -> nn.Module:
+    """Build a model and give it the weights of a file, leaving the caller's random state as it is.
+
+    On the meta device a constructor computes nothing. A model with tensors that its state dict does not
+    contain, such as a table, is built again for their values.
+    """
+    with torch.device("meta"):
+        model = build()
+    if _has_unsaved_tensors(model):
+        with torch.random.fork_rng(devices=[]):
+            model = build()
+    assign_weights(model, weights)
+    return model
+
+
+def _has_unsaved_tensors(model: nn.Module) -> bool:
+    saved = {id(tensor) for tensor in model.state_dict(keep_vars=True).values()}
+    held = (
+        value
+        for module in model.modules()
+        for value in (*module.buffers(recurse=False), *vars(module).values())
+        if isinstance(value, Tensor)
+    )
+    return any(id(tensor) not in saved for tensor in held)
 
 
 def load_counting(

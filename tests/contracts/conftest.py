@@ -128,6 +128,10 @@ class Case:
     def build(self, seed: int = 1, **fields: Any) -> Any:
         """The model with fresh weights, in double precision so that equal means equal, not training."""
         torch.manual_seed(seed)
+        return self.construct(**fields)
+
+    def construct(self, **fields: Any) -> Any:
+        """The same with whatever weights the random numbers of the caller give."""
         entry = self.architecture
         values = {**entry.overrides, "name": entry.name, "size": "tiny", **self.fields, **fields}
         return entry.build(entry.settings.model_validate(values), self.vocabularies).double().eval()

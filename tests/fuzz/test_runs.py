@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -136,6 +138,21 @@ def forge(folder: Path, content: bytes) -> None:
     state = file.with_name("state.json")
     values = json.loads(without_seal(state.read_bytes()))
     state.write_text(json.dumps({**values, "sha256": {file.name: hashlib.sha256(content).hexdigest()}}))
+
+
+def random_state() -> tuple[bytes, bytes, object]:
+    """The state of the generators of torch, numpy and Python."""
+    numpys = np.random.get_state(legacy=False)["state"]["key"]  # type: ignore[call-overload, index]
+    return torch.get_rng_state().numpy().tobytes(), numpys.tobytes(), random.getstate()
+
+
+@pytest.mark.parametrize("model", ["transformer", "mlm", "ngram", "phrase", "hmm-lm", "hmm", "hmm-classifier"])
+def test_loading_and_using_a_run_leaves_the_random_state_of_the_caller(
+    model: str, runs: dict[str, Path]
+) -> None:
+    before = random_state()
+    use(runs[model])
+    assert random_state() == before
 
 
 MODELS = ["transformer", "ngram", "phrase", "hmm-lm", "hmm", "hmm-classifier"]

@@ -57,20 +57,40 @@ class TrainState:
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The model's tensors by name, tied ones once."""
-    seen: dict[int, str] = {}
-    kept: dict[str, Tensor] = {}
-    for name, tensor in model.state_dict().items():
-        if tensor.data_ptr() not in seen or tensor.numel() == 0:
-            seen[tensor.data_ptr()] = name
-            kept[name] = tensor.detach().contiguous().cpu()
-    return kept
+    """Return the model's tensors by name, tied ones once."""
+    return {name: tensor.detach().contiguous().cpu() for name, tensor in _unique_tensors(model).items()}
+
+
+def _unique_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return the parameters and persistent buffers themselves, each under the first of its names."""
+    first: dict[int, str] = {}
+    tensors = model.state_dict(keep_vars=True)
+    return {name: tensor for name, tensor in tensors.items() if first.setdefault(id(tensor), name) == name}
 
 
 def load_weights(model: nn.Module, file: Path) -> None:
-    """Puts the file's tensors into the model; a damaged or foreign file is an error that names it."""
+    """Copy the file's tensors into the model; a damaged or foreign file is an error that names it."""
+    model.load_state_dict(_read_matching(file, _unique_tensors(model)), strict=False)
+
+
+def assign_weights(model: nn.Module, file: Path) -> None:
+    """Replace the model's tensors, which may be on the meta device, by the file's; tied ones stay tied."""
+    unique = _unique_tensors(model)
+    tensors = _read_matching(file, unique)
+    new = {id(old): _copied_as(old, tensors[name]) for name, old in unique.items()}
+    every = model.state_dict(keep_vars=True)
+    model.load_state_dict({name: new[id(old)] for name, old in every.items()}, assign=True)
+
+
+def _copied_as(old: Tensor, values: Tensor) -> Tensor:
+    """Return a copy of the values (the file itself may be mapped) with the type of the old tensor."""
+    copied = values.to(old.dtype, copy=True)
+    return nn.Parameter(copied, old.requires_grad) if isinstance(old, nn.Parameter) else copied
+
+
+def _read_matching(file: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Read a file whose tensors have exactly the expected names and shapes."""
     tensors = read_tensors(file)
-    expected = weights_of(model)
     wrong = sorted(
         (tensors.keys() | expected.keys())
         - {name for name in tensors.keys() & expected.keys() if tensors[name].shape == expected[name].shape}
@@ -80,7 +100,7 @@ def load_weights(model: nn.Module, file: Path) -> None:
             f"The weights in {file} do not fit this model: {wrong[0]} is missing, unknown or of another shape.",
             "the file belongs to another run or config.yaml was changed after training",
         )
-    model.load_state_dict(tensors, strict=False)
+    return tensors
 
 
 def read_tensors(file: Path) -> dict[str, Tensor]:
