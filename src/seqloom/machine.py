@@ -58,14 +58,21 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "seqloom"
 
 
+class UnwritableCache(SeqloomError):
+    """An error for a cache folder that cannot be written."""
+
+    def __init__(self, folder: Path, error: OSError) -> None:
+        super().__init__(
+            f"The cache folder {folder} cannot be written: {error.strerror or error}.",
+            "set SEQLOOM_CACHE to a folder that can be written",
+        )
+
+
 def make_cache_folder(name: str) -> Path:
-    """A folder of that name in the cache folder."""
+    """Return the folder of that name in the cache folder; create it if needed."""
     folder = cache_folder() / name
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SeqloomError(
-            f"The cache folder {folder} cannot be made: {error.strerror}.",
-            "set SEQLOOM_CACHE to a folder that can be written",
-        ) from error
+        raise UnwritableCache(folder, error) from error
     return folder

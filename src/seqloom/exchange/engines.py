@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -10,29 +10,27 @@ from typing import Any, NamedTuple
 
 import torch
 
-from seqloom.building import choose_device, load_model
+from seqloom.building import choose_device
 from seqloom.config import Config
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError, unknown
+from seqloom.exchange.converted import converted_model
 from seqloom.exchange.ctranslate2 import (
     check_can_hold,
     is_installed,
     library,
     obstacle,
     position_rows,
-    write_model,
 )
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator, is_exact
 from seqloom.exchange.ctranslate2_export import is_export, load_exported
-from seqloom.files import check_folder, new_folder, sha256, write_sums
 from seqloom.loading import answering, load, load_decoder
-from seqloom.machine import make_cache_folder
+from seqloom.machine import UnwritableCache
 from seqloom.models.transformer import TransformerSettings
 from seqloom.run import Run
 
 ENGINES = ("auto", "torch", "ctranslate2")
-_LAYOUT = 1  # of the models in the cache; another number makes them be written anew
 
 
 class Wanted(NamedTuple):
@@ -82,23 +80,38 @@ def load_translator(
         raise unknown("engine", engine, ENGINES)
     if is_export(folder):
         return _exported(folder, engine, checkpoint, device, threads, wanted)
+    if engine == "ctranslate2":
+        return _with_ctranslate2(folder, checkpoint, device, threads, wanted)
+    if engine == "auto" and _fits(Run.open(folder).config(), device, wanted):
+        try:
+            return _with_ctranslate2(folder, checkpoint, device, threads, wanted)
+        except UnwritableCache as error:
+            print(f"note: {error.message} Using torch instead of CTranslate2.", file=sys.stderr)
+    return _with_torch(folder, checkpoint, device, threads, wanted)
+
+
+def _with_torch(
+    folder: Path, checkpoint: str | None, device: str, threads: int | None, wanted: Wanted
+) -> Loaded:
+    if threads:
+        torch.set_num_threads(threads)
+    ours = load(folder, checkpoint=checkpoint, device=device, workers=threads)
+    if not isinstance(ours, TorchTranslator):
+        return Loaded(ours, "own")
+    ours.search = wanted.options(ours.search)
+    return Loaded(ours, "torch")
+
+
+def _with_ctranslate2(
+    folder: Path, checkpoint: str | None, device: str, threads: int | None, wanted: Wanted
+) -> Loaded:
     run = Run.open(folder)
-    if engine == "auto":
-        engine = "ctranslate2" if _fits(run.config(), device, wanted) else "torch"
-    if engine == "torch":
-        if threads:
-            torch.set_num_threads(threads)
-        ours = load(folder, checkpoint=checkpoint, device=device, workers=threads)
-        if not isinstance(ours, TorchTranslator):
-            return Loaded(ours, "own")
-        ours.search = wanted.options(ours.search)
-        return Loaded(ours, engine)
     config = run.config()
     library()
     check_can_hold(config.model)
     assert isinstance(config.model, TransformerSettings)
     translator = CTranslate2Translator(
-        _converted(run, config, checkpoint),
+        converted_model(run, config, checkpoint),
         answering(config, run.tokenizers()),
         wanted.options(config.search),
         positions=position_rows(config.model),
@@ -107,7 +120,7 @@ def load_translator(
         scores=wanted.scores,
         otherwise=cache(lambda: load_decoder(folder, checkpoint=checkpoint, device=device)),
     )
-    return Loaded(translator, engine)
+    return Loaded(translator, "ctranslate2")
 
 
 def _exported(
@@ -135,19 +148,3 @@ def _fits(config: Config, device: str, wanted: Wanted) -> bool:
         and obstacle(config.model) is None
         and is_exact(wanted.options(config.search))
     )
-
-
-def _converted(run: Run, config: Config, checkpoint: str | None) -> Path:
-    """The folder in the cache with the run's model in float32, written if it is not there yet."""
-    weights = run.weights(checkpoint)
-    identity = (_LAYOUT, sha256(weights), run.tokenizers().fingerprint, config.model.model_dump_json())
-    key = hashlib.sha256(" ".join(map(str, identity)).encode()).hexdigest()
-    folder = make_cache_folder("ctranslate2") / key
-    try:
-        check_folder(folder)
-    except SeqloomError:  # it was never there, or it is damaged
-        model, tokenizers = load_model(run, checkpoint=checkpoint)
-        with new_folder(folder) as draft:
-            write_model(draft, model, config.model, tokenizers)
-            write_sums(draft)
-    return folder

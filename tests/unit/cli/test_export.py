@@ -71,6 +71,23 @@ def test_what_is_exported_translates_as_the_run(folder: Path, command: Command, 
     assert plain == [one["hypotheses"][0]["text"] for one in mine]
 
 
+@pytest.mark.parametrize("blocked", ["", "ctranslate2"])
+def test_without_a_writable_cache_auto_uses_torch(
+    blocked: str, folder: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file in place of the folder: root may write anywhere else."""
+    pytest.importorskip("ctranslate2")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "ctranslate2").write_text("")
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache" / blocked))
+    asked = ("translate", folder / "run", folder / "lines.txt", "--json", "--beam", "1")
+    done = command(*asked)
+    assert {one["engine"] for one in answers(done)} == {"torch"}
+    assert done.err.count("cannot be written") == 1 and "Using torch" in done.err
+    refused = command(*asked, "--engine", "ctranslate2")
+    assert (refused.code, "SEQLOOM_CACHE" in refused.err) == (2, True)
+
+
 def test_marian_folders_are_written_too(folder: Path, command: Command, tmp_path: Path) -> None:
     done = command("export", folder / "run", "--to", "hf-marian", "--out", tmp_path / "marian")
     assert done.code == 0, done.err

@@ -13,7 +13,7 @@ import pytest
 
 from seqloom.config import compose
 from seqloom.errors import SeqloomError
-from seqloom.exchange import ctranslate2, engines
+from seqloom.exchange import converted, ctranslate2, engines
 from seqloom.exchange.agreement import compare, sentences
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
 from seqloom.exchange.ctranslate2_export import export_ctranslate2, is_export, load_exported
@@ -174,8 +174,8 @@ def test_a_run_is_converted_once_and_again_for_other_weights(
 ) -> None:
     monkeypatch.setitem(os.environ, "SEQLOOM_CACHE", str(tmp_path))
     made = []
-    real = engines.write_model
-    monkeypatch.setattr(engines, "write_model", lambda *given: made.append(given[0]) or real(*given))
+    real = converted.write_model
+    monkeypatch.setattr(converted, "write_model", lambda *given: made.append(given[0]) or real(*given))
     for checkpoint in (None, None, "step-15", "step-15"):
         translator, _ = load_translator(run.folder, "ctranslate2", checkpoint=checkpoint)
         assert isinstance(translator, CTranslate2Translator)
