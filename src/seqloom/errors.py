@@ -44,6 +44,13 @@ def quoted(value: Any) -> str:
     return _QUOTE.repr(value)
 
 
+def require_known(what: str, name: object, known: Iterable[str]) -> None:
+    """Raise an error unless the name is one of the known ones."""
+    names = list(known)
+    if name not in names:
+        raise unknown(what, str(name), names)
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> SeqloomError:
     """The error for a name that does not exist, with the nearest one that does, or all of them."""
     names = list(known)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from torch import Tensor, nn
-from torch.nn.functional import gelu, silu
+from torch.nn.functional import gelu, relu, silu
 
+from seqloom.errors import require_known
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.multihead import CrossAttention, KeysValues, SelfAttention
 from seqloom.nn.past import Past
@@ -19,6 +20,8 @@ from seqloom.nn.syntax import TreeRelative
 Activation = Literal["relu", "gelu", "silu", "swiglu", "none"]
 NormName = Literal["layer", "rms"]
 NormPlace = Literal["before", "after", "none"]
+
+_FEED_FORWARD: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": gelu, "silu": silu}
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,12 @@ class BlockShape:
     scaled: bool = True
     positions: PositionName = "none"
     clip: int = 16  # the longest distance that relative positions tell apart
+
+    def __post_init__(self) -> None:
+        require_known("activation", self.activation, get_args(Activation))
+        require_known("norm", self.norm, get_args(NormName))
+        require_known("place of a norm", self.norm_place, get_args(NormPlace))
+        require_known("position kind", self.positions, get_args(PositionName))
 
     def self_attention(
         self, *, causal: bool, kind: Callable[..., SelfAttention] = SelfAttention
@@ -75,6 +84,7 @@ class BlockShape:
 
 def make_norm(name: NormName, width: int) -> nn.Module:
     """(x - mean) / deviation (Ba et al. 2016), or x / √mean(x²) without the mean (Zhang & Sennrich 2019)."""
+    require_known("norm", name, get_args(NormName))
     return nn.LayerNorm(width) if name == "layer" else nn.RMSNorm(width, eps=1e-6)
 
 
@@ -102,6 +112,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
         super().__init__()
+        require_known("activation", activation, (*_FEED_FORWARD, "swiglu"))
         self.activation = activation
         self.expand = nn.Linear(width, 2 * inner if activation == "swiglu" else inner)
         self.contract = nn.Linear(inner, width)
@@ -111,12 +122,8 @@ class FeedForward(nn.Module):
         return self.contract(self.dropout(self._activate(self.expand(x))))
 
     def _activate(self, x: Tensor) -> Tensor:
-        if self.activation == "relu":
-            return x.relu()
-        if self.activation == "gelu":
-            return gelu(x)
-        if self.activation == "silu":
-            return silu(x)
+        if self.activation != "swiglu":
+            return _FEED_FORWARD[self.activation](x)
         gate, value = x.chunk(2, dim=-1)
         return silu(gate) * value
 

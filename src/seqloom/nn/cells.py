@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
+
+from seqloom.errors import SeqloomError, require_known
 
 CellName = Literal["rnn", "lstm", "gru"]
 Activation = Literal["tanh", "relu", "identity"]
@@ -17,6 +20,11 @@ Initial = Literal["uniform", "orthogonal"]
 State = tuple[Tensor, ...]  # (hidden,), or (hidden, cell) of an LSTM
 
 PARTS: dict[CellName, int] = {"rnn": 1, "gru": 1, "lstm": 2}  # tensors in the state
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "identity": lambda x: x,
+}
 FORGET_GATE = 1  # its place among the four blocks of an LSTM's matrices: input, forget, content, output
 
 
@@ -31,8 +39,9 @@ class Weights(NamedTuple):
 
 def rnn_cell(x: Tensor, state: State, weights: Weights, activation: Activation = "tanh") -> State:
     """h' = σ(W h + U x + b)."""
+    require_known("activation", activation, ACTIVATIONS)
     h = linear(state[0], weights.hidden, weights.hidden_bias) + linear(x, weights.input, weights.input_bias)
-    return (h if activation == "identity" else h.relu() if activation == "relu" else h.tanh(),)
+    return (ACTIVATIONS[activation](h),)
 
 
 def lstm_cell(x: Tensor, state: State, weights: Weights) -> State:
@@ -68,7 +77,11 @@ def gru_cell(x: Tensor, state: State, weights: Weights) -> State:
 
 @dataclass(frozen=True)
 class Cell:
-    """Which cell a layer is made of, how it starts, and how it is computed."""
+    """Which cell a layer is made of, how it starts, and how it is computed.
+
+    A subclass may change the equations: override `step`. Its name still gives the number of gates and the parts
+    of its state.
+    """
 
     name: CellName
     activation: Activation = "tanh"  # σ of the simple RNN
@@ -76,10 +89,33 @@ class Cell:
     forget_bias: float = 0.0  # added to the bias of an LSTM's forget gate at the start
     kernel: Kernel = "fused"
 
+    def __post_init__(self) -> None:
+        require_known("cell", self.name, PARTS)
+        require_known("activation", self.activation, ACTIVATIONS)
+        require_known("initialisation", self.init, get_args(Initial))
+        require_known("kernel", self.kernel, get_args(Kernel))
+        if self.name != "rnn" and self.activation != "tanh":
+            raise SeqloomError(
+                f"The activation {self.activation} is for the rnn cell, not for {self.name}.", "leave it out"
+            )
+
     @property
     def parts(self) -> int:
         """How many tensors its state has."""
         return PARTS[self.name]
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether torch's kernel computes it: there is none for σ(x) = x, nor for a subclass's equations."""
+        return self.kernel == "fused" and self.activation != "identity" and type(self).step is Cell.step
+
+    def step(self, x: Tensor, state: State, weights: Weights) -> State:
+        """Return the state after one more input (R, I); each part of a state is (R, D)."""
+        if self.name == "lstm":
+            return lstm_cell(x, state, weights)
+        if self.name == "gru":
+            return gru_cell(x, state, weights)
+        return rnn_cell(x, state, weights, self.activation)
 
 
 class RecurrentLayer(nn.Module):
@@ -107,7 +143,7 @@ class RecurrentLayer(nn.Module):
         """States (R, T, D) for inputs (R, T, I), and the state after the last, each part (R, D)."""
         if state is None:
             state = (x.new_zeros(x.shape[0], self.width),) * self.cell.parts
-        if self.cell.kernel == "steps" or self.cell.activation == "identity":  # σ(x) = x has no kernel
+        if not self.cell.is_fused:
             return self._unroll(x, state)
         before = tuple(part.unsqueeze(0).contiguous() for part in state)
         states, after = self.fused(x, before if self.cell.name == "lstm" else before[0])
@@ -116,13 +152,6 @@ class RecurrentLayer(nn.Module):
     def _unroll(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         weights, states = self.weights(), []
         for position in x.unbind(dim=1):
-            state = self._step(position, state, weights)
+            state = self.cell.step(position, state, weights)
             states.append(state[0])
         return torch.stack(states, dim=1), state
-
-    def _step(self, x: Tensor, state: State, weights: Weights) -> State:
-        if self.cell.name == "lstm":
-            return lstm_cell(x, state, weights)
-        if self.cell.name == "gru":
-            return gru_cell(x, state, weights)
-        return rnn_cell(x, state, weights, self.cell.activation)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from seqloom.errors import require_known
 from seqloom.nn.attention import attend
 from seqloom.nn.scores import ScoreName, make_score
 from seqloom.types import Tree
@@ -54,6 +55,7 @@ class AttentionContext(nn.Module):
         coverage: bool,
     ) -> None:
         super().__init__()
+        require_known("window", window, get_args(Window))
         self.width = attention_width if projected else states
         self.query = nn.Linear(states, self.width, bias=False) if projected else nn.Identity()
         self.key = nn.Linear(states, self.width, bias=False) if projected else nn.Identity()

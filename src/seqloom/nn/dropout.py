@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from seqloom.errors import SeqloomError
+
 _LEVELS = 256  # a mask byte is kept when it is >= p x 256, so p is rounded to a multiple of 1/256
 
 
@@ -38,6 +40,8 @@ class Dropout(nn.Module):
 
     def __init__(self, p: float) -> None:
         super().__init__()
+        if not 0 <= p < 1:
+            raise SeqloomError(f"The dropout {p} is not a probability below 1.", "use a number from 0 to 0.99")
         self.threshold = min(round(p * _LEVELS), _LEVELS - 1)
 
     def forward(self, x: Tensor) -> Tensor:

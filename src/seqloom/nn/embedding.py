@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from torch import Tensor, nn
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, require_known
 from seqloom.types import Vocabularies
 
 Tie = Literal["auto", "all", "target", "none"]
@@ -33,6 +33,7 @@ def embeddings_and_output(
     as many as the vocabularies allow (Press & Wolf 2017). `hidden` is the width that the output layer sees,
     if it is not that of the embeddings; then it has a matrix of its own.
     """
+    require_known("tie", tie, get_args(Tie))
     hidden = hidden or width
     if tie == "all" and not vocabularies.shared:
         raise SeqloomError(

@@ -6,12 +6,12 @@ Without either, attention sees a set: a permuted sentence gives the permuted ans
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, require_known
 
 PositionName = Literal["none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5", "syntax"]
 
@@ -36,6 +36,7 @@ class InputPositions(nn.Module):
 
     def __init__(self, name: PositionName, width: int, max_length: int) -> None:
         super().__init__()
+        require_known("position kind", name, get_args(PositionName))
         self.width = width
         self.sinusoidal = name in ("sinusoidal", "syntax")  # syntax: of a target, which has no tree
         self.table = nn.Embedding(max_length, width) if name == "learned" else None
@@ -169,7 +170,8 @@ class Relative(AttentionPositions):
 def attention_positions(
     name: PositionName, heads: int, qk_width: int, v_width: int, *, causal: bool, scaled: bool, clip: int
 ) -> AttentionPositions:
-    """What positions of that name do inside one attention."""
+    """Return what positions of that name do inside one attention."""
+    require_known("position kind", name, get_args(PositionName))
     if name == "relative":
         return Relative(qk_width, v_width, clip=clip, scaled=scaled)
     if name == "rotary":

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from seqloom.errors import SeqloomError, require_known
 from seqloom.nn.cells import Cell, RecurrentLayer, State
 from seqloom.nn.dropout import Dropout
 
@@ -37,6 +38,12 @@ class RecurrentEncoder(nn.Module):
         self, cell: Cell, width: int, layers: int, direction: Direction, *, residual: bool, dropout: float
     ) -> None:
         super().__init__()
+        require_known("direction", direction, get_args(Direction))
+        if direction == "both" and width % 2:
+            raise SeqloomError(
+                f"The width {width} is odd, and half of it reads each way.",
+                "use an even width, or direction forward",
+            )
         part = width // 2 if direction == "both" else width
         self.forwards = nn.ModuleList(RecurrentLayer(cell, width, part) for _ in range(layers))
         self.backwards = nn.ModuleList(

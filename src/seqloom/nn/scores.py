@@ -6,11 +6,12 @@ says how much weight key j has had so far, and the score may hold it for or agai
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from seqloom.errors import SeqloomError, require_known
 from seqloom.nn.attention import dot_scores
 
 ScoreName = Literal["dot", "scaled-dot", "bilinear", "additive", "feed-forward"]
@@ -75,10 +76,15 @@ def _coverage_vector(width: int) -> nn.Parameter:
 def make_score(
     name: ScoreName, query_width: int, key_width: int, width: int, *, coverage: bool
 ) -> ProductScore | PerceptronScore:
-    """The score of that name; `width` is the d₃ of the perceptrons, products want equal widths."""
+    """Return the score of that name; `width` is the d₃ of the perceptrons, products need equal widths."""
+    require_known("score", name, get_args(ScoreName))
     if name in ("additive", "feed-forward"):
         return PerceptronScore(
             query_width, key_width, width, feed_forward=name == "feed-forward", coverage=coverage
         )
-    assert query_width == key_width
+    if query_width != key_width:
+        raise SeqloomError(
+            f"The score {name} needs queries and keys of one width, not {query_width} and {key_width}.",
+            "use equal widths, or the score additive",
+        )
     return ProductScore(key_width, scaled=name == "scaled-dot", bilinear=name == "bilinear", coverage=coverage)

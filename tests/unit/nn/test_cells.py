@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
+from seqloom.nn import cells
 from seqloom.nn.cells import Cell, CellName, Initial, RecurrentLayer, State, Weights
+from seqloom.nn.recurrent import RecurrentStack
 
 INPUTS, WIDTH = 5, 6
 GATES: dict[CellName, int] = {"rnn": 1, "gru": 3, "lstm": 4}
@@ -72,10 +75,11 @@ def test_each_kernel_is_what_it_is_called(name: CellName, monkeypatch: pytest.Mo
     def forbidden(*_: Any) -> None:
         raise AssertionError("not this one")
 
-    monkeypatch.setattr(fused, "_step", forbidden)
-    monkeypatch.setattr(steps.fused, "forward", forbidden)
     x = torch.randn(2, 3, INPUTS)
-    assert fused(x)[0].shape == steps(x)[0].shape == (2, 3, WIDTH)
+    monkeypatch.setattr(steps.fused, "forward", forbidden)
+    assert steps(x)[0].shape == (2, 3, WIDTH)
+    monkeypatch.setattr(cells, f"{name}_cell", forbidden)
+    assert fused(x)[0].shape == (2, 3, WIDTH)
 
 
 def test_only_an_lstm_has_a_cell_beside_its_hidden_state() -> None:
@@ -84,3 +88,18 @@ def test_only_an_lstm_has_a_cell_beside_its_hidden_state() -> None:
         _, state = layer(torch.randn(2, 3, INPUTS))
         assert layer.cell.parts == len(state) == parts
         assert all(part.shape == (2, WIDTH) for part in state)
+
+
+class Doubling(Cell):
+    """h' = 2 h + x, whatever the weights are."""
+
+    def step(self, x: Tensor, state: State, weights: Weights) -> State:
+        return (2 * state[0] + x,)
+
+
+def test_a_cell_of_ones_own_is_computed_by_its_own_equations() -> None:
+    x = torch.randn(2, 3, WIDTH)
+    layer = RecurrentLayer(Doubling("rnn"), WIDTH, WIDTH)
+    assert_close(layer(x)[0][:, 2], 4 * x[:, 0] + 2 * x[:, 1] + x[:, 2])
+    stack = RecurrentStack(Doubling("gru"), WIDTH, WIDTH, 1, residual=False, dropout=0.0)
+    assert_close(stack(x, (torch.zeros(2, 1, WIDTH),))[0], layer(x)[0])
