@@ -45,6 +45,26 @@ class DataRecord(Settings):
     files: dict[str, str]  # data file → its sha256
     held_out: float  # the share of the training file that is the validation part
     pairs: dict[str, int] = Field(default_factory=dict)  # training file → its pairs, held out or not
+    length_ratio: float | None = None  # target characters per source character of the training pairs
+
+
+@dataclass
+class Lengths:
+    """Characters of the pairs counted so far."""
+
+    source: int = 0
+    target: int = 0
+
+    def add(self, example: Example) -> int:
+        """Count a pair; return 1."""
+        self.source += len(example.source)
+        self.target += len(example.target or "")
+        return 1
+
+    @property
+    def ratio(self) -> float | None:
+        """Target characters per source character; None of texts, which have no target."""
+        return self.target / self.source if self.source and self.target else None
 
 
 @dataclass(frozen=True)
@@ -85,8 +105,8 @@ class Corpus:
     def prepare(self, say: Say, tokenizers: TokenizerPair | None = None) -> Prepared:
         """Reads and checks everything, trains tokenizers if none are given, and writes the token stores."""
         files, report = self._checksums(), DataReport()
-        held_out, pairs = self._count(report)
-        record = DataRecord(files=files, held_out=held_out, pairs=pairs)
+        held_out, pairs, ratio = self._count(report)
+        record = DataRecord(files=files, held_out=held_out, pairs=pairs, length_ratio=ratio)
         tokenizers = tokenizers or TokenizerPair.train(
             self.text,
             lambda: ((e.source, e.target or "") for e in self._examples("train", record)),
@@ -148,19 +168,26 @@ class Corpus:
                 digest.update(bytes.fromhex(sha256(Path(file))))
         return digest.hexdigest()
 
-    def _count(self, report: DataReport) -> tuple[float, dict[str, int]]:
-        """One pass that fills the report: the share of the training data to hold out, and the pairs by file."""
+    def _count(self, report: DataReport) -> tuple[float, dict[str, int], float | None]:
+        """Fill the report in one pass.
+
+        Return the share of the training data to hold out, the pairs by file, and the ratio of their lengths.
+        """
         counts: dict[Part, dict[str, int]] = {}
+        lengths: dict[Part, Lengths] = {}
         for part in self._parts():
             check_given(self.data, part)
-            own = DataReport()
-            counts[part] = {shard.file: sum(1 for _ in self._clean(shard, own)) for shard in self._shards(part)}
+            own, lengths[part] = DataReport(), Lengths()
+            counts[part] = {
+                shard.file: sum(map(lengths[part].add, self._clean(shard, own))) for shard in self._shards(part)
+            }
             own.refuse_if_mostly_gone()
             report.add(own)
-        pairs = counts["train"]
+        pairs, ratio = counts["train"], lengths["train"].ratio
         if "valid" in counts:
-            return 0.0, pairs
-        return held_out_share(sum(pairs.values()), self.data.valid_share, self.data.valid_max), pairs
+            return 0.0, pairs, ratio
+        share = held_out_share(sum(pairs.values()), self.data.valid_share, self.data.valid_max)
+        return share, pairs, ratio
 
     def _clean(self, shard: Shard, report: DataReport) -> Iterator[Example]:
         return clean(read_shard(self.data, shard, report), report)

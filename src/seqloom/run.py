@@ -64,6 +64,17 @@ class Run:
     def tokenizers(self) -> TokenizerPair:
         return TokenizerPair.load(self.tokenizer_folder)
 
+    def length_ratio(self) -> float | None:
+        """Return the target characters per source character of the training data.
+
+        None if the run does not record it. Only a warning depends on it, so a damaged record is no error here.
+        """
+        try:
+            ratio = read_sealed(self.data_file).get("length_ratio") if self.data_file.is_file() else None
+        except SeqloomError:
+            return None
+        return ratio if isinstance(ratio, float) and ratio > 0 else None
+
     def checkpoints(self, keep: int = 3) -> Checkpoints:
         return Checkpoints(self.folder / "checkpoints", keep, tokenizers=self._tokenizer_sum())
 

@@ -248,3 +248,11 @@ def test_a_scorer_can_be_asked_for_by_its_use(run: Run) -> None:
     assert load_scorer(run.folder, use="translate").score([("1 2", "1")])[0].log_prob < 0
     with pytest.raises(SeqloomError, match="does not continue a text"):
         load_scorer(run.folder, use="generate")
+
+
+def test_a_run_records_how_long_targets_are(run: Run, tmp_path: Path) -> None:
+    assert run.length_ratio() == pytest.approx(1 / 3)  # "3 1" -> "3"
+    assert Run(tmp_path).length_ratio() is None
+    for content in ("", "[]", '{"length_ratio": 2.0, "seal": "other"}', '{"length_ratio": "x"}'):
+        (tmp_path / "data.json").write_text(content)
+        assert Run(tmp_path).length_ratio() is None

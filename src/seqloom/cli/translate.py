@@ -113,6 +113,7 @@ def translate(
     from seqloom.exchange.engines import Wanted
     from seqloom.files import check_can_write, output
     from seqloom.progress import counter
+    from seqloom.run import Run
     from seqloom.team import joined
 
     if out:
@@ -185,6 +186,7 @@ def translate(
             threads=threads,
             wanted=wanted,
         )
+        length_ratio = Run(run).length_ratio()
         with crew(loaded, team) as translator:
             if translator is None:  # this process has lent a hand, and another writes
                 return
@@ -204,7 +206,7 @@ def translate(
                     )
                     for example, hypotheses in zip(chunk, answers, strict=True):
                         number += 1
-                        found = [flags(example.source, one) for one in hypotheses]
+                        found = [flags(example.source, one, length_ratio) for one in hypotheses]
                         counts.update(found[0])
                         if json_:
                             lines = iter([_json(number, example.source, hypotheses, used, found)])

@@ -1,4 +1,4 @@
-"""What a person should not trust in an answer, found without a reference."""
+"""Reasons not to trust an output, found without a reference."""
 
 from __future__ import annotations
 
@@ -7,25 +7,34 @@ from typing import Literal
 
 from seqloom.types import Hypothesis
 
-Flag = Literal["empty", "cut", "loop", "copy"]
+Flag = Literal["empty", "cut", "short", "loop", "copy"]
 MEANING: dict[Flag, str] = {
     "empty": "nothing was said, though the source says something",
     "cut": "the maximum length was reached before the end",
+    "short": "the output is far shorter than the training data suggests",
     "loop": "the same words follow one another again and again",
     "copy": "the answer is the source",
 }
 
 _TIMES = 4  # a stretch that follows itself so often is a loop
 _LONGEST = 8  # words of a stretch that are looked for
+_LONG_SOURCE = 100  # characters; below this, a short output may be a correct one
+_SHORT = 0.05  # of the expected length
+_LEAST_RATIO = 0.1  # below this, outputs are labels or summaries, whose length does not follow the source's
 
 
-def flags(source: str, answer: Hypothesis) -> list[Flag]:
-    """Why this answer to this source is suspicious; mostly nothing."""
+def flags(source: str, answer: Hypothesis, length_ratio: float | None = None) -> list[Flag]:
+    """Return why this output for this source is suspicious; usually nothing.
+
+    `length_ratio` is the number of target characters per source character in the training data, if it is known.
+    """
     found: list[Flag] = []
     if not answer.text.strip() and source.strip():
         found.append("empty")
     if not answer.finished:
         found.append("cut")
+    if length_ratio is not None and is_short(source, answer.text, length_ratio):
+        found.append("short")
     if loops(answer.text.split()):
         found.append("loop")
     if is_copy(source, answer.text):
@@ -45,6 +54,18 @@ def loops(words: Sequence[str]) -> bool:
             if run == (_TIMES - 1) * period:
                 return True
     return False
+
+
+def is_short(source: str, output: str, length_ratio: float) -> bool:
+    """Return whether a long source has an output of less than a twentieth of the expected length.
+
+    Of the references of parallel corpora, with the ratio of each and in both directions, these are short:
+    0 of 9,661 with a source of 100 characters or more in Multi30k (English, German, French), 0 of 2,223 in
+    Tatoeba, 1 of 39,943 in the Bible, 15 of 122,058 in dialogues, 15 of 5,499 lines of code.
+    """
+    if len(source) < _LONG_SOURCE or length_ratio < _LEAST_RATIO:
+        return False
+    return 0 < len(output.strip()) < _SHORT * length_ratio * len(source)  # an empty output has its own flag
 
 
 def is_copy(source: str, answer: str) -> bool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from seqloom.cli.translate import _json, _plain
 from seqloom.types import Hypothesis
@@ -27,3 +30,13 @@ def test_json_is_one_line_per_input_line() -> None:
     assert (value["line"], value["source"]) == (7, "ä")
     assert [one["text"] for one in value["hypotheses"]] == ["a\nb", "c"]
     assert [one["flags"] for one in value["hypotheses"]] == [[], ["cut"]]
+
+
+def test_a_far_too_short_output_is_flagged_by_the_ratio_of_the_run(
+    runs: Path, command: Callable[..., Any]
+) -> None:
+    document = "a man is running. " * 50
+    done = command("translate", runs / "pairs", "--json", "--set", "search.longest=3", given=f"{document}\n")
+    assert done.code == 0, done.err
+    assert "short" in json.loads(done.out)["hypotheses"][0]["flags"]
+    assert "(short: " in done.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seqloom.decode.distrust import flags, is_copy, loops
+from seqloom.decode.distrust import flags, is_copy, is_short, loops
 from seqloom.types import Hypothesis
 
 
@@ -41,3 +41,24 @@ def test_words_that_come_back_are_no_loop() -> None:
 def test_names_and_numbers_may_stay_as_they_are() -> None:
     assert not is_copy("Angela Merkel", "Angela Merkel")
     assert is_copy("a man  rides", "a man rides")
+
+
+DOCUMENT = "Where is Tom? " * 3000
+
+
+def test_one_sentence_for_a_document_is_short() -> None:
+    assert flags(DOCUMENT, answer("Wo ist Tom?"), length_ratio=1.1) == ["short"]
+    assert flags(DOCUMENT, answer("Wo ist Tom?")) == []  # a run that does not record the ratio
+    assert flags(DOCUMENT, answer(""), length_ratio=1.1) == ["empty"]
+    assert flags(DOCUMENT, answer(DOCUMENT.replace("Where is", "Wo ist")), length_ratio=1.1)[:1] != ["short"]
+
+
+def test_short_begins_below_a_twentieth_of_the_expected_length() -> None:
+    assert is_short("x" * 1000, "y" * 49, length_ratio=1.0)
+    assert not is_short("x" * 1000, "y" * 50, length_ratio=1.0)
+    assert is_short("x" * 1000, "y" * 99, length_ratio=2.0)
+
+
+def test_short_sources_labels_and_summaries_are_never_short() -> None:
+    assert not is_short("x" * 99, "y", length_ratio=1.0)
+    assert not is_short(DOCUMENT, "sport", length_ratio=0.02)
