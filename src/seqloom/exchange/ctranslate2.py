@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError, unknown
+from seqloom.exchange.supported import Supported
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.nn.blocks import Activation, DecoderBlock, EncoderBlock, FeedForward, Residual
 from seqloom.nn.multihead import CrossAttention, SelfAttention
@@ -27,6 +28,18 @@ QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16", "int8_float1
 _ROWS = 2048  # of a table of positions that has no end of its own
 _INSIDE = ("relative", "rotary")  # positions that act in every attention, at any distance
 _ACTIVATIONS: dict[Activation, str] = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swiglu": "SWISH"}
+_SUPPORTED = Supported(
+    {
+        "positions": ("none", "sinusoidal", "learned", *_INSIDE),
+        "encoder.attention": ("full",),
+        "activation": tuple(_ACTIVATIONS),
+        "norm": ("layer", "rms"),
+        "norm_place": ("before", "after"),
+        "residual": (True,),
+        "scaled": (True, False),
+        "tie": ("auto", "all", "target", "none"),
+    }
+)
 
 
 def is_installed() -> bool:
@@ -46,27 +59,20 @@ def library(name: str = "ctranslate2") -> Any:
 
 
 def obstacle(settings: ModelSettings) -> str | None:
-    """Why CTranslate2 cannot hold exactly such a model; None if it can."""
-    if not isinstance(settings, TransformerSettings):
-        return "it holds encoder-decoder Transformers"
-    shape, attention, positions = settings.shape(), settings.encoder.attention, settings.positions
-    obstacles = {
-        f"its encoders see everything (model.encoder.attention={attention})": attention != "full",
-        "it has these positions in decoders only (model.positions=alibi)": positions == "alibi",
-        "it shares one table among all layers (model.positions=t5)": positions == "t5",
-        "it does not read trees (model.positions=syntax)": positions == "syntax",
-        f"its heads have one width (model.qk_width={shape.qk_width}, model.v_width={shape.v_width})": (
-            shape.qk_width != shape.v_width
-        ),
-        "its blocks have norms (model.norm_place=none)": shape.norm_place == "none",
-        "its blocks have residual connections (model.residual=false)": not shape.residual,
-        "its blocks have a feed-forward part (model.activation=none)": shape.activation == "none",
-    }
-    return next((reason for reason, stands in obstacles.items() if stands), None)
+    """Return why CTranslate2 cannot hold exactly such a model; None if it can."""
+    if reason := _SUPPORTED.obstacle(settings):
+        return reason
+    assert isinstance(settings, TransformerSettings)
+    shape = settings.shape()
+    if shape.qk_width != shape.v_width:
+        return (
+            f"its heads have one width, not model.qk_width={shape.qk_width} and model.v_width={shape.v_width}"
+        )
+    return None
 
 
 def check_can_hold(settings: ModelSettings) -> None:
-    """Raises if CTranslate2 cannot hold such a model."""
+    """Raise an error if CTranslate2 cannot hold such a model."""
     if reason := obstacle(settings):
         raise SeqloomError(
             f"CTranslate2 cannot hold the model {settings.name}: {reason}.", "translate with --engine torch"

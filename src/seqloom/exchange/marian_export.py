@@ -21,6 +21,7 @@ from seqloom.errors import SeqloomError
 from seqloom.exchange.agreement import sentences
 from seqloom.exchange.marian import import_marian
 from seqloom.exchange.marian_folder import (
+    ACTIVATIONS,
     CONFIG,
     GENERATION,
     SOURCE_MODEL,
@@ -39,6 +40,7 @@ from seqloom.exchange.marian_weights import (
     blocks_to_marian,
     embedding_to_marian,
 )
+from seqloom.exchange.supported import Supported
 from seqloom.files import new_folder, write_json
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.run import Run
@@ -50,6 +52,18 @@ from seqloom.types import BOS, EOS, PAD, UNK
 # The mark of a space, a tab and what stands for it inside a tokenizer of ours, the code of a language.
 _SPECIAL = re.compile(r"[▁\t\ue009]|^>>")
 _TOLERANCE = 1e-4  # of a logit: the sums are the same ones, perhaps in another order
+_SUPPORTED = Supported(
+    {
+        "positions": ("sinusoidal",),
+        "encoder.attention": ("full",),
+        "activation": tuple(dict.fromkeys(ACTIVATIONS.values())),
+        "norm": ("layer",),
+        "norm_place": ("after",),
+        "residual": (True,),
+        "scaled": (True,),
+        "tie": ("auto", "all", "target", "none"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -63,27 +77,17 @@ class Exported:
 
 
 def obstacle(settings: ModelSettings) -> str | None:
-    """Why Marian cannot be exactly such a model; None if it can."""
-    if not isinstance(settings, TransformerSettings):
-        return "it is an encoder-decoder Transformer"
+    """Return why Marian cannot be exactly such a model; None if it can."""
+    if reason := _SUPPORTED.obstacle(settings):
+        return reason
+    assert isinstance(settings, TransformerSettings)
     shape = settings.shape()
-    obstacles = {
-        f"it normalises after each block (model.norm_place={shape.norm_place})": shape.norm_place != "after",
-        f"its norm is that of layers (model.norm={shape.norm})": shape.norm != "layer",
-        f"its positions are sinusoidal (model.positions={shape.positions})": shape.positions != "sinusoidal",
-        f"its activations are relu, gelu and silu (model.activation={shape.activation})": (
-            shape.activation not in ("relu", "gelu", "silu")
-        ),
-        f"its encoder sees everything (model.encoder.attention={settings.encoder.attention})": (
-            settings.encoder.attention != "full"
-        ),
-        "its blocks have residual connections (model.residual=false)": not shape.residual,
-        "its scores are divided by the root of their width (model.scaled=false)": not shape.scaled,
-        f"its heads share the width (model.qk_width={shape.qk_width}, model.v_width={shape.v_width})": (
-            not shape.qk_width * shape.heads == shape.v_width * shape.heads == shape.width
-        ),
-    }
-    return next((reason for reason, stands in obstacles.items() if stands), None)
+    if not shape.qk_width * shape.heads == shape.v_width * shape.heads == shape.width:
+        return (
+            f"its heads share model.width={shape.width}, "
+            f"not model.qk_width={shape.qk_width} and model.v_width={shape.v_width}"
+        )
+    return None
 
 
 def export_marian(
@@ -96,7 +100,7 @@ def export_marian(
     config = opened.config()
     if reason := obstacle(config.model):
         raise SeqloomError(
-            f"{run} cannot become a Marian model, because {reason}.",
+            f"{run} cannot become a Marian model: {reason}.",
             "train one that can with --model transformer-postnorm",
         )
     model, tokenizers = load_model(opened, checkpoint=checkpoint)

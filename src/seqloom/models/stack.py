@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import torch
 from pydantic import Field, model_validator
@@ -74,9 +74,7 @@ class StackSettings(ModelSettings):
     qk_width: int | None = Field(None, ge=1, description="of a head's queries and keys; None = width / heads")
     v_width: int | None = Field(None, ge=1, description="of a head's values; None = width / heads")
     scaled: bool = Field(True, description="scores are divided by √qk_width")
-    positions: PositionName = Field(
-        "sinusoidal", description="none, sinusoidal, learned, relative, rotary, alibi, t5 or syntax"
-    )
+    positions: PositionName = Field("sinusoidal", description=", ".join(get_args(PositionName)))
     max_length: int = Field(
         1024, ge=1, description="of learned positions, and of sources under linformer attention"
     )
