@@ -132,7 +132,7 @@ class Step(NamedTuple):
 
 
 class StepModel(Protocol):
-    """All that search needs of a model.
+    """All that search needs of a model. Inherit from it, or just have its methods.
 
     `memory` is read-only and has one row per sentence (B); `state` has one row per hypothesis (R). R is a
     multiple of B and the rows of a sentence stand side by side, so a model may share the memory among them.
@@ -144,22 +144,38 @@ class StepModel(Protocol):
         ...
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        """Extends every row by its last token, (R,)."""
+        """Extend every row by its last token, (R,)."""
         ...
+
+    def max_target_length(self, source_length: int) -> int | None:
+        """Return how many tokens a target of such a source can have, the end included; None: no limit."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One line to translate, and what is asked of its output."""
+
+    source: str
+    prefix: str = ""  # the output begins with this text
+    required: tuple[str, ...] = ()  # words and phrases that the output contains
+    tree: Heads | None = None  # the dependency tree of the source, for models that read trees
+    key: int | None = None  # distinguishes equal lines when sampling
 
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One answer of a translator for one line."""
+    """One output for one line."""
 
     text: str
-    score: float  # what the search ranked by
+    score: float  # what the search ranks by
     log_prob: float = 0.0  # log P(target | source)
     tokens: tuple[str, ...] = ()
     token_log_probs: tuple[float, ...] = ()  # one per token, the end of sentence last
     source_tokens: tuple[str, ...] = ()
     alignment: tuple[tuple[float, ...], ...] = ()  # per token (the end last), a weight per source token
     finished: bool = True  # False: cut at the maximum length
+    flags: tuple[str, ...] = ()  # reasons to distrust the output, see decode.distrust
 
 
 class Translator(Protocol):

@@ -23,7 +23,7 @@ from seqloom.registry import register
 from seqloom.run import Run
 from seqloom.settings import ModelSettings
 from seqloom.statistical.counting import Lesson
-from seqloom.types import EOS, Batch, Hypothesis, Step, Tree, Vocabularies
+from seqloom.types import EOS, Batch, Hypothesis, Step, StepModel, Tree, Vocabularies
 
 
 class ToySettings(ModelSettings):
@@ -31,7 +31,7 @@ class ToySettings(ModelSettings):
     name: str = "toy"
 
 
-class Toy:
+class Toy(StepModel):
     """p(token) as often as it was seen, whatever stood before it."""
 
     fits = 0

@@ -18,7 +18,7 @@ from seqloom.types import Batch, Heads, Step, StepModel, Tree
 Space = Literal["probability", "log"]
 
 
-class Ensemble:
+class Ensemble(StepModel):
     """A StepModel whose distribution is the members' weighted mean.
 
     In probability space p = Σ wᵢ pᵢ: a token is likely if any member finds it so. In log space
@@ -51,6 +51,10 @@ class Ensemble:
         ]
         log_probs = self._mean([step.log_probs for step in steps])
         return Step(log_probs, [step.state for step in steps], self._attention(steps))
+
+    def max_target_length(self, source_length: int) -> int | None:
+        limits = [member.max_target_length(source_length) for member in self._members]
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def _mean(self, each: list[Tensor]) -> Tensor:
         if self._space == "probability":

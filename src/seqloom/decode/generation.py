@@ -124,3 +124,7 @@ class Behind:
         inner, prompt = state
         step = self.model.step(memory, inner, prompt.where(prompt != PAD, last))
         return step._replace(state=(step.state, torch.full_like(last, PAD)))
+
+    def max_target_length(self, source_length: int) -> int | None:
+        longest = self.model.max_target_length(source_length)
+        return None if longest is None else longest - len(self.prompt)

@@ -112,6 +112,8 @@ class HasOutput(Protocol):
         """What the output layer sees (R, D), the new state, the attention."""
         ...
 
+    def max_target_length(self, source_length: int) -> int | None: ...
+
 
 class Choice:
     """The tokens of the shortlists of a batch, numbered anew, and which of them are whose.
@@ -171,3 +173,6 @@ class _Narrowed:
         logits = linear(hidden, self._weight)  # (R, U)
         logits.view(len(bias), -1, len(self._ids)).add_(bias.unsqueeze(1))
         return Step(logits.log_softmax(-1), state, attention)
+
+    def max_target_length(self, source_length: int) -> int | None:
+        return self._model.max_target_length(source_length)

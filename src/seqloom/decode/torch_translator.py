@@ -267,8 +267,11 @@ class TorchTranslator:
         """
         begun = [len(prefix) for prefix in prefixes] or [0] * len(sources)
         lengths = [len(ids) + self.tokenizers.source_end for ids in sources]
-        room = getattr(self.model, "room", lambda source: None)
-        longest = [min(search.max_length(n), room(n) or search.max_length(n)) for n in lengths]
+        room = [self.model.max_target_length(n) for n in lengths]
+        longest = [
+            min(search.max_length(n), most or search.max_length(n))
+            for n, most in zip(lengths, room, strict=True)
+        ]
         return [max(limit, prefix + 1) for limit, prefix in zip(longest, begun, strict=True)]
 
     def _hypothesis(self, source: Row, found: Found) -> Hypothesis:

@@ -36,6 +36,9 @@ class Likely:
         unlikely[:, list(self.always)] = False
         return step._replace(log_probs=log_probs.masked_fill(unlikely, -math.inf))
 
+    def max_target_length(self, source_length: int) -> int | None:
+        return self.model.max_target_length(source_length)
+
 
 def enough_to_rank(plan: Plan, ranks: int, longest: int) -> int:
     """How many likeliest tokens of every hypothesis hold the first `ranks` continuations of its group.

@@ -10,6 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from seqloom.models.base import AutoregressiveModel
 from seqloom.models.stack import StackSettings, initialise
 from seqloom.nn.blocks import LanguageBlock
 from seqloom.nn.dropout import Dropout
@@ -17,7 +18,7 @@ from seqloom.nn.embedding import embeddings_and_output
 from seqloom.nn.masks import prefix_mask
 from seqloom.nn.positions import InputPositions
 from seqloom.registry import register
-from seqloom.types import Batch, Step, Tree, Vocabularies
+from seqloom.types import Batch, Tree, Vocabularies
 
 
 class LanguageSettings(StackSettings):
@@ -34,7 +35,7 @@ class LanguageSettings(StackSettings):
     settings=LanguageSettings,
     task="continue",
 )
-class LanguageModel(nn.Module):
+class LanguageModel(AutoregressiveModel):
     """p(y_t | x, y_<t) by one stack over x and y in a row; of plain text, x is nothing but its end."""
 
     def __init__(self, settings: LanguageSettings, vocabularies: Vocabularies) -> None:
@@ -73,17 +74,13 @@ class LanguageModel(nn.Module):
             x = block(x, mask)
         return _take(self.decoder_norm(x), lengths + at[: target.shape[1]])
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Logits, (B, T, V)."""
-        return self.output(self.hidden(batch))
-
     def _blocks(self) -> Iterable[LanguageBlock]:
         return cast(Iterable[LanguageBlock], self.decoder)
 
-    def room(self, source_tokens: int) -> int | None:
-        """How long a target can be behind such a source; None: as long as you like."""
+    def max_target_length(self, source_length: int) -> int | None:
+        """Return the positions that the source leaves to the target, or None if there is no limit."""
         rows = self.target_positions.rows
-        return None if rows is None else max(1, rows - source_tokens)
+        return None if rows is None else max(1, rows - source_length)
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         at = torch.arange(batch.source.shape[1], device=batch.source.device)
@@ -93,10 +90,6 @@ class LanguageModel(nn.Module):
             memories.append(block.remember(x))
             x = block(x, mask)
         return (batch.source_mask, memories), (torch.zeros_like(batch.source_lengths), [None] * len(memories))
-
-    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        hidden, state, attention = self.step_hidden(memory, state, last)
-        return Step(self.output(hidden).log_softmax(-1), state, attention)
 
     def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor]:
         """What the output layer sees in a step (R, D), the new state, the attention."""

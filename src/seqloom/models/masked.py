@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from seqloom.models.base import SequenceModel
 from seqloom.models.stack import Encoder, WithEncoder, initialise
 from seqloom.nn.embedding import embeddings_and_output
 from seqloom.registry import register
@@ -21,7 +22,7 @@ class MaskedSettings(WithEncoder):
     settings=MaskedSettings,
     task="fill",
 )
-class MaskedLanguageModel(Encoder):
+class MaskedLanguageModel(Encoder, SequenceModel):
     """p(x_t | the rest of x) at every position of a text; only those that were hidden are asked for."""
 
     def __init__(self, settings: MaskedSettings, vocabularies: Vocabularies) -> None:
@@ -34,7 +35,3 @@ class MaskedLanguageModel(Encoder):
     def hidden(self, batch: Batch) -> Tensor:
         """What the output layer sees at every position of the text, (B, S, D)."""
         return self.encode(batch)
-
-    def forward(self, batch: Batch) -> Tensor:
-        """Logits, (B, S, V)."""
-        return self.output(self.hidden(batch))

@@ -8,6 +8,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from seqloom.models.base import AutoregressiveModel
 from seqloom.nn.cells import Activation, Cell, CellName, Initial, Kernel
 from seqloom.nn.context import AttentionContext, MeanContext, Window
 from seqloom.nn.dropout import Dropout
@@ -16,7 +17,7 @@ from seqloom.nn.recurrent import Direction, RecurrentEncoder, RecurrentStack
 from seqloom.nn.scores import ScoreName
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
-from seqloom.types import Batch, Step, Tree, Vocabularies
+from seqloom.types import Batch, Tree, Vocabularies
 
 
 class RecurrentSettings(ModelSettings):
@@ -87,7 +88,7 @@ class RecurrentSettings(ModelSettings):
     paper="Sutskever et al. 2014, Bahdanau et al. 2015, Luong et al. 2015",
     settings=RecurrentSettings,
 )
-class Recurrent(nn.Module):
+class Recurrent(AutoregressiveModel):
     """The encoder's last state starts the decoder; at every step it may look at the source, then answers.
 
     s_t = cell(y_{t-1}, s_{t-1}),  a_t = Σ α h with α = softmax(score(s_t, h)),  answer = tanh(W [a_t; s_t])
@@ -166,14 +167,6 @@ class Recurrent(nn.Module):
             answers.append(answer)
             states.append(state)
         return torch.cat(answers, dim=1), states
-
-    def forward(self, batch: Batch) -> Tensor:
-        """Logits, (B, T, V)."""
-        return self.output(self.hidden(batch))
-
-    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        hidden, state, attention = self.step_hidden(memory, state, last)
-        return Step(self.output(hidden).log_softmax(-1), state, attention)
 
     def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor | None]:
         """What the output layer sees in a step (R, A), the new state, the attention."""

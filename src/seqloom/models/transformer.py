@@ -9,12 +9,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from seqloom.models.base import AutoregressiveModel
 from seqloom.models.stack import Encoder, WithEncoder, initialise
 from seqloom.nn.blocks import DecoderBlock
 from seqloom.nn.embedding import embeddings_and_output
 from seqloom.nn.positions import InputPositions
 from seqloom.registry import register
-from seqloom.types import Batch, Step, Tree, Vocabularies
+from seqloom.types import Batch, Tree, Vocabularies
 
 
 class TransformerSettings(WithEncoder):
@@ -30,7 +31,7 @@ class TransformerSettings(WithEncoder):
     paper="Vaswani et al. 2017, arXiv:1706.03762",
     settings=TransformerSettings,
 )
-class Transformer(Encoder):
+class Transformer(Encoder, AutoregressiveModel):
     """p(y_t | y_<t, x) for all t at once while training, one t at a time with a cache while decoding."""
 
     def __init__(self, settings: TransformerSettings, vocabularies: Vocabularies) -> None:
@@ -59,25 +60,17 @@ class Transformer(Encoder):
             x = block(x, source, mask)
         return self.decoder_norm(x)
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Logits, (B, T, V)."""
-        return self.output(self.hidden(batch))
-
     def _blocks(self) -> Iterable[DecoderBlock]:
         return cast(Iterable[DecoderBlock], self.decoder)
 
-    def room(self, source_tokens: int) -> int | None:
-        """How long a target can be; None: as long as you like."""
+    def max_target_length(self, source_length: int) -> int | None:
+        """Return the number of target positions, or None if there is no limit."""
         return self.target_positions.rows
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         source = self.encode(batch)
         memory = (batch.source_mask, [block.cross.keep(source) for block in self._blocks()])
         return memory, (torch.zeros_like(batch.source_lengths), [None] * len(self.decoder))
-
-    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        hidden, state, attention = self.step_hidden(memory, state, last)
-        return Step(self.output(hidden).log_softmax(-1), state, attention)
 
     def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor]:
         """What the output layer sees in a step (R, D), the new state, the attention."""

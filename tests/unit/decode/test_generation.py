@@ -19,7 +19,7 @@ from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
-from seqloom.types import BOS, EOS, Batch, Step, Tree, Vocabularies, select_rows
+from seqloom.types import BOS, EOS, Batch, Step, StepModel, Tree, Vocabularies, select_rows
 
 LINES = ["a bad cab", "dad cab a bad", "cab dad"]
 
@@ -34,7 +34,7 @@ def characters() -> Tokenizer:
     return _tokenizer("char")
 
 
-class Cycle:
+class Cycle(StepModel):
     """A StepModel nearly sure to go on by `order`, from one token to the next; what it hears is kept."""
 
     def __init__(self, tokenizer: Tokenizer, order: str) -> None:

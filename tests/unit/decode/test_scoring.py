@@ -14,7 +14,7 @@ from seqloom.decode.scoring import ForcedScorer, MaskedScorer, Score, Totals
 from seqloom.errors import SeqloomError
 from seqloom.text.config import MASK, TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import UNK, Batch, Step, Tree
+from seqloom.types import UNK, Batch, Step, StepModel, Tree
 
 WIDTH = 4
 
@@ -117,7 +117,7 @@ def test_a_masked_scorer_needs_the_symbol() -> None:
         MaskedScorer(SimpleNamespace(), plain, SearchConfig())
 
 
-class Steps:
+class Steps(StepModel):
     """The model `Texts` that can only be asked one token after the other."""
 
     def __init__(self, model: Texts) -> None:

@@ -18,7 +18,7 @@ from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, PAD, UNK
+from seqloom.types import BOS, EOS, PAD, UNK, StepModel
 
 LINES = ["abcd", "d", "", "bad cab", "a b c d"]
 N = 2
@@ -148,7 +148,7 @@ def test_without_a_table_an_answer_is_refused(tokenizers: TokenizerPair) -> None
         _translator(tokenizers, None).translate(["a"])
 
 
-class NoOutput:
+class NoOutput(StepModel):
     def start(self, batch: Any) -> Any: ...
 
     def step(self, memory: Any, state: Any, last: Any) -> Any: ...

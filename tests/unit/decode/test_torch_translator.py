@@ -12,12 +12,12 @@ from seqloom.decode.torch_translator import TorchTranslator, batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import EOS, Batch, Step, Tree
+from seqloom.types import EOS, Batch, Step, StepModel, Tree
 
 LINES = ["abc", "", "a", "cab bac", "b a", "ccccccccc"]
 
 
-class Copier:
+class Copier(StepModel):
     """A StepModel that is nearly sure to say the source again, and looks where it reads."""
 
     def __init__(self, vocabulary: int, *, endless: bool = False) -> None:

@@ -20,12 +20,12 @@ from seqloom.inspect.likely import Likely, enough_to_rank, floor_to_win
 from seqloom.inspect.searcherror import search_errors
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, Batch, Step, Tree
+from seqloom.types import BOS, EOS, Batch, Step, StepModel, Tree
 
 LINES = ["a", "b", "", "c", "ab", "ca", "cc"]
 
 
-class Random:
+class Random(StepModel):
     """A StepModel of random rows for each (source, step, last token)."""
 
     def __init__(self, vocabulary: int) -> None:

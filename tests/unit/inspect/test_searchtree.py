@@ -22,10 +22,10 @@ from seqloom.inspect.searchtree_page import tree_page
 from seqloom.inspect.searchtree_picture import places, tree_picture
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, PAD, Batch, Step, Tree
+from seqloom.types import BOS, EOS, PAD, Batch, Step, StepModel, Tree
 
 
-class Random:
+class Random(StepModel):
     """A StepModel of random rows for each (step, last token) that looks at random source tokens."""
 
     def __init__(self, vocabulary: int, seed: int = 0, *, ends: float = 0.0) -> None:
@@ -42,7 +42,7 @@ class Random:
         return Step(self.log_probs[state, last], state + 1, looked[:, None, None])
 
 
-class Script:
+class Script(StepModel):
     """A StepModel that looks up the last token by its letter; what is not in the table has log P -30."""
 
     def __init__(self, tokenizers: TokenizerPair, table: dict[str, dict[str, float]]) -> None:

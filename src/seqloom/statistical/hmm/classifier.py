@@ -18,7 +18,7 @@ from seqloom.statistical.given import Given, expect
 from seqloom.statistical.hmm.model import Hmm
 from seqloom.statistical.hmm.packed import Observations
 from seqloom.statistical.hmm.starts import Covariance, Topology, best_fit, gaussian_start
-from seqloom.types import EOS, Batch, Step, Tree, Vocabularies
+from seqloom.types import EOS, Batch, Step, StepModel, Tree, Vocabularies
 
 
 class ClassifierSettings(ModelSettings):
@@ -74,7 +74,7 @@ def class_model(sequences: Sequence[Observations], settings: ClassifierSettings,
     counting=True,
     defaults={"text.tokenizer": "frames", "text.target_tokenizer": "word", "text.vocab_size": 10_000},
 )
-class Classifier:
+class Classifier(StepModel):
     """P(class | x) ∝ P(class) P(x | class); the answer is the token of the class, then the end."""
 
     def __init__(self, settings: ClassifierSettings, vocabularies: Vocabularies) -> None:

@@ -22,7 +22,7 @@ from seqloom.statistical.hmm.recursions import Chain
 from seqloom.statistical.hmm.starts import best_fit, categorical_start
 from seqloom.statistical.hmm.trellis import Trellis, trellis_of
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, PAD, Batch, Step, Tree, Vocabularies
+from seqloom.types import BOS, EOS, PAD, Batch, Step, StepModel, Tree, Vocabularies
 
 _NAME_WORDS = 3  # that a state is called by
 
@@ -52,7 +52,7 @@ class LanguageSettings(ModelSettings):
     counting=True,
     defaults={"text.tokenizer": "word", "text.vocab_size": 10_000, "text.byte_fallback": False},
 )
-class HiddenLanguageModel:
+class HiddenLanguageModel(StepModel):
     """P(y_t | y_<t) = Σ_z P(z_t | y_<t) b(z_t, y_t); the end of a text is a symbol like any other."""
 
     def __init__(self, settings: LanguageSettings, vocabularies: Vocabularies) -> None:

@@ -29,7 +29,7 @@ from seqloom.statistical.hmm.recursions import Chain, backward, viterbi
 from seqloom.statistical.hmm.trellis import Trellis, trellis_of
 from seqloom.statistical.hmm.words import Endings, Word, byte_table, spelling, words_of
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import EOS, UNK, Batch, Step, Tree, Vocabularies
+from seqloom.types import EOS, UNK, Batch, Step, StepModel, Tree, Vocabularies
 
 _MOST_PROBABILITIES = 1 << 28  # words x tags, and tags x tags: 2 GB
 
@@ -52,7 +52,7 @@ class TaggerSettings(ModelSettings):
     counting=True,
     defaults={"text.tokenizer": "word", "text.vocab_size": 1_000_000, "text.joint": False},
 )
-class Tagger:
+class Tagger(StepModel):
     """P(y_i | y_{i−1}, x) exactly, so that log P of a search is that of the whole path given the text."""
 
     def __init__(self, settings: TaggerSettings, vocabularies: Vocabularies) -> None:

@@ -20,7 +20,7 @@ from seqloom.statistical.counting import Lesson
 from seqloom.statistical.given import expect
 from seqloom.statistical.ngram.smoothing import pruning_problem
 from seqloom.statistical.ngram.tables import Ngrams
-from seqloom.types import PAD, Batch, Step, Tree, Vocabularies
+from seqloom.types import PAD, Batch, Step, StepModel, Tree, Vocabularies
 
 
 class NgramSettings(ModelSettings):
@@ -49,7 +49,7 @@ class NgramSettings(ModelSettings):
     task="continue",
     counting=True,
 )
-class NgramModel:
+class NgramModel(StepModel):
     """p(y_t | the last words before it). The state of a row is those words, (R, order - 1), PAD for none."""
 
     def __init__(self, settings: NgramSettings, vocabularies: Vocabularies) -> None:
