@@ -228,7 +228,7 @@ def test_they_agree_on_coverage(name: str) -> None:
 
 
 def test_coverage_needs_attention() -> None:
-    with pytest.raises(SeqloomError, match="coverage penalty needs a model with attention"):
+    with pytest.raises(SeqloomError, match="coverage_penalty needs a model with attention"):
         beam_search(_model("lstm-last", 0, 0.0), _batch([[3]]), Plan(2, Ranking(coverage=1.0)), max_lengths=[3])
 
 

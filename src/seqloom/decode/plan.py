@@ -12,6 +12,8 @@ from seqloom.decode.config import SearchConfig, Stop
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.rules import Rules
 
+_DEFAULTS = SearchConfig.model_validate({})
+
 
 class Found(NamedTuple):
     """A completed hypothesis, or one cut at the maximum length."""
@@ -29,10 +31,14 @@ class Plan:
 
     beam: int
     ranking: Ranking = field(default_factory=Ranking)
-    stop: Stop = "ahead"
-    wanted: int = 1  # how many of the best must be certain under stop=hopeless
-    groups: int = 1  # beams side by side that avoid each other's tokens (Vijayakumar et al. 2018)
-    diversity: float = 0.0  # taken off log P for each earlier group that goes on with the same token
+    stop: Stop = _DEFAULTS.stop
+    wanted: int = _DEFAULTS.nbest  # how many of the best must be certain under stop=hopeless
+    groups: int = (
+        _DEFAULTS.groups
+    )  # beams side by side that avoid each other's tokens (Vijayakumar et al. 2018)
+    diversity: float = (
+        _DEFAULTS.diversity
+    )  # taken off log P for each earlier group that goes on with the same token
     rules: Rules = field(default_factory=Rules)
 
     @property

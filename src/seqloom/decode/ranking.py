@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from seqloom.decode.config import Norm
+from seqloom.decode.config import Norm, SearchConfig
+from seqloom.errors import SeqloomError
+from seqloom.types import Head, Step
+
+_DEFAULTS = SearchConfig.model_validate({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +23,10 @@ class Ranking:
     costs something (equation 14, too). The reward adds the same for every token (He et al. 2016).
     """
 
-    norm: Norm = "length"
-    alpha: float = 1.0
-    reward: float = 0.0
-    coverage: float = 0.0
+    norm: Norm = _DEFAULTS.length_norm
+    alpha: float = _DEFAULTS.length_penalty
+    reward: float = _DEFAULTS.word_reward
+    coverage: float = _DEFAULTS.coverage_penalty
 
     @property
     def needs_attention(self) -> bool:
@@ -46,7 +50,23 @@ class Ranking:
         return max(self.score(log_prob, total) for total in range(length + 1, max(longest, length + 1) + 1))
 
 
-def uncovered(attention: Tensor, source_tokens: int) -> float:
-    """cp of the weights (T, S) of a hypothesis on a source of so many tokens."""
-    seen = attention[:, :source_tokens].double().sum(dim=0).clamp(1e-10, 1.0)  # never seen: large, not infinite
+def uncovered(coverage: Tensor, source_length: int) -> float:
+    """Return cp of Σ_t a_ti (S), what a hypothesis gave to every position of a source of that length."""
+    seen = coverage[:source_length].clamp(1e-10, 1.0)  # a token never seen costs much, not infinitely much
     return float(seen.log().sum())
+
+
+def attention_of(step: Step, head: Head | None, wanted_by: str) -> Tensor:
+    """Return the attention (R, S) of one head, or the mean of all; a model without attention is an error."""
+    attention = step.looked(head)
+    if attention is None:
+        raise no_attention(wanted_by)
+    return attention
+
+
+def no_attention(wanted_by: str) -> SeqloomError:
+    """Return the error for an option that needs attention from a model that has none."""
+    return SeqloomError(
+        f"{wanted_by} needs a model with attention, and this model has none.",
+        "choose another model, e.g. lstm-additive or transformer, or leave the option out",
+    )

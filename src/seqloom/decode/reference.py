@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from seqloom.decode.plan import Found, Plan
-from seqloom.decode.ranking import Ranking, uncovered
+from seqloom.decode.ranking import Ranking, no_attention, uncovered
 from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
 from seqloom.types import BOS, EOS, PAD, Batch, Step, StepModel, Tree
@@ -36,6 +36,9 @@ class Among:
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
         step = self.model.step(memory, state, last)
         return step._replace(log_probs=step.log_probs.masked_fill(~self.allowed, -math.inf).log_softmax(-1))
+
+    def max_target_length(self, source_length: int) -> int | None:
+        return self.model.max_target_length(source_length)
 
 
 class Partial(NamedTuple):
@@ -58,7 +61,9 @@ class Partial(NamedTuple):
     def score(self, ranking: Ranking, source_length: int) -> float:
         if not ranking.needs_attention:
             return ranking.score(self.total, len(self.tokens))
-        cost = uncovered(torch.stack(self.attention), source_length)
+        if not self.attention:
+            raise no_attention("search.coverage_penalty")
+        cost = uncovered(torch.stack(self.attention).double().sum(dim=0), source_length)
         return ranking.score(self.total, len(self.tokens), cost)
 
     def found(self, ranking: Ranking, source_length: int) -> Found:
@@ -214,6 +219,7 @@ def may_follow(token: int, said: tuple[int, ...], rules: Rules) -> bool:
     """Whether the rules of the only sentence allow this token after those."""
     if rules.prefixes and len(said) < len(rules.prefixes[0]):
         return token == rules.prefixes[0][len(said)]
+    said = (*rules.context, *said)
     if token in (PAD, BOS) or (token == EOS and len(said) < rules.min_length):
         return False
     if rules.allowed is not None and not rules.allowed[token]:

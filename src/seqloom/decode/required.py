@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from seqloom.decode.plan import Found, Plan
-from seqloom.decode.ranking import uncovered
+from seqloom.decode.ranking import attention_of, uncovered
 from seqloom.text.word_edges import WordEdges
 from seqloom.types import BOS, EOS, Batch, Head, StepModel, select_rows
 
@@ -61,12 +61,28 @@ class _Open(NamedTuple):
 
     tokens: tuple[int, ...] = ()
     log_probs: tuple[float, ...] = ()
-    attention: tuple[Tensor, ...] = ()  # (S) of every token
+    attention: tuple[Tensor, ...] = ()  # (S) of every token, if it is wanted
+    coverage: Tensor | None = None  # (S), the sum of the mean of all heads, if it is ranked by
     row: int = 0  # of the state that it goes on from
 
     @property
     def total(self) -> float:
         return sum(self.log_probs)
+
+
+class _Looked(NamedTuple):
+    """The attention of a step, (R, S) each, as far as it is needed."""
+
+    alignment: Tensor | None
+    coverage: Tensor | None
+
+    def after(self, one: _Open, row: int) -> tuple[tuple[Tensor, ...], Tensor | None]:
+        """Return the attention and the coverage of a hypothesis that is continued from a row."""
+        attention = () if self.alignment is None else (*one.attention, self.alignment[row])
+        if self.coverage is None:
+            return attention, None
+        seen = self.coverage[row].double()
+        return attention, seen if one.coverage is None else one.coverage + seen
 
 
 @torch.inference_mode()
@@ -98,7 +114,10 @@ def required_search(
         tokens = last.new_tensor([one.tokens for one in opened]).view(len(opened), length - 1)
         plan.rules.apply(step.log_probs, tokens, partial(torch.zeros_like, last))
         banks: dict[int, list[_Open]] = defaultdict(list)
-        looked = step.looked(head) if want_attention or plan.ranking.needs_attention else None
+        looked = _Looked(
+            attention_of(step, head, "An alignment") if want_attention else None,
+            attention_of(step, None, "search.coverage_penalty") if plan.ranking.needs_attention else None,
+        )
         for one in _continuations(opened, step.log_probs, looked, plan.width, required, begins):
             ended = one.tokens[-1] == EOS
             if ended and said(one.tokens[:-1], required, edges) < wanted:
@@ -124,7 +143,7 @@ def required_search(
 def _continuations(
     opened: Sequence[_Open],
     log_probs: Tensor,
-    looked: Tensor | None,
+    looked: _Looked,
     width: int,
     required: Phrases,
     begins: Tensor,
@@ -141,10 +160,10 @@ def _continuations(
     likely = torch.cat(kinds, dim=1).tolist()
     for row, (one, tokens) in enumerate(zip(opened, likely, strict=True)):
         chosen = sorted({*tokens, *special})
-        seen = (*one.attention, looked[row]) if looked is not None else ()
+        attention, coverage = looked.after(one, row)
         for token, value in zip(chosen, log_probs[row, chosen].tolist(), strict=True):
             if value > -math.inf:
-                yield _Open((*one.tokens, token), (*one.log_probs, value), seen, row)
+                yield _Open((*one.tokens, token), (*one.log_probs, value), attention, coverage, row)
 
 
 def _ends(one: _Open) -> bool:
@@ -152,14 +171,11 @@ def _ends(one: _Open) -> bool:
 
 
 def _found(one: _Open, plan: Plan, source_length: int) -> Found:
-    attention = torch.stack(one.attention) if one.attention else None
-    cost = (
-        uncovered(attention, source_length) if plan.ranking.needs_attention and attention is not None else 0.0
-    )
+    cost = 0.0 if one.coverage is None else uncovered(one.coverage, source_length)
     return Found(
         tokens=list(one.tokens[:-1] if _ends(one) else one.tokens),
         log_probs=list(one.log_probs),
         score=plan.ranking.score(one.total, len(one.tokens), cost),
         finished=_ends(one),
-        attention=attention,
+        attention=torch.stack(one.attention) if one.attention else None,
     )

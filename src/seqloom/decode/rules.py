@@ -19,6 +19,7 @@ class Rules:
     """The rules of a batch. What is left keeps the log-probability that the model gave it."""
 
     prefixes: Sequence[Ids] = ()  # what the answer to each sentence begins with
+    context: Ids = ()  # a text that all outputs continue: its tokens count for the rules below
     forbidden: Sequence[Ids] = ()  # token sequences that no answer contains
     allowed: Tensor | None = None  # (V,) True: the only tokens that answers are made of
     min_length: int = 0  # tokens before the end
@@ -29,8 +30,11 @@ class Rules:
 
         A prefix is said whatever the other rules are; only then it is asked to which sentence each row belongs.
         """
+        forced = self._forced(tokens.shape[1], sentences)
+        if self.context:
+            said = torch.tensor(self.context, dtype=tokens.dtype, device=tokens.device)
+            tokens = torch.cat((said.expand(len(tokens), -1), tokens), dim=1)
         length = tokens.shape[1]
-        forced = self._forced(length, sentences)
         kept = log_probs[forced] if forced else None
         log_probs[:, [PAD, BOS]] = -math.inf
         if length < self.min_length:

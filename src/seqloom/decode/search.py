@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from seqloom.decode.plan import Found, Plan
-from seqloom.decode.ranking import Ranking, uncovered
-from seqloom.errors import SeqloomError
+from seqloom.decode.ranking import Ranking, attention_of, uncovered
 from seqloom.types import BOS, EOS, Batch, Head, Step, StepModel, Tree, select_rows
 
 
@@ -31,7 +30,7 @@ class _Front:
     state: Tree
     totals: Tensor  # (B, G, k) log P so far
     last: Tensor  # (R,) the newest token of each row
-    history: Tree  # tokens (R, t), log_probs (R, t) and, if wanted, attention (R, t, S)
+    history: Tree  # tokens (R, t), log_probs (R, t); if needed attention (R, t, S) and coverage (R, S)
 
     @property
     def rows_per_sentence(self) -> int:
@@ -53,16 +52,17 @@ def beam_search(
     want_attention: bool = False,
     head: Head | None = None,
 ) -> list[list[Found]]:
-    """For every sentence its completed hypotheses, best first, then those cut at the maximum length.
+    """Return for every sentence its completed hypotheses, best first, then those cut at the maximum length.
 
-    The attention, if it is wanted, is that of one head, or the mean of all.
+    The attention, if it is wanted, is that of one head, or the mean of all. The coverage penalty always uses
+    the mean. A sentence for which nothing is possible has an empty list.
     """
     found: list[list[list[Found]]] = [[[] for _ in range(plan.groups)] for _ in max_lengths]
     source_lengths = batch.source_lengths.tolist()
-    front = _begin(model, batch, plan, want_attention or plan.ranking.needs_attention)
+    front = _begin(model, batch, plan, want_attention)
     for length in range(1, max(max_lengths, default=0) + 1):
         step = model.step(front.memory, front.state, front.last)
-        history = _with_attention(front.history, step, head, plan.ranking)
+        history = _with_attention(front.history, step, head)
         plan.rules.apply(step.log_probs, history["tokens"], front.sentence_of_rows)
         choices = _best_continuations(step.log_probs, front.totals, plan)
         for group, choice in enumerate(choices):
@@ -104,13 +104,14 @@ class _Choice(NamedTuple):
 
 def _begin(model: StepModel, batch: Batch, plan: Plan, want_attention: bool) -> _Front:
     memory, state = model.start(batch)
-    count, device = batch.source.shape[0], batch.source.device
+    (count, width), device = batch.source.shape[:2], batch.source.device
     rows = torch.arange(count, device=device).repeat_interleave(plan.groups)
     history = {
         "tokens": torch.empty(len(rows), 0, dtype=torch.long, device=device),
         "log_probs": torch.empty(len(rows), 0, device=device),
-        "attention": torch.empty(len(rows), 0, batch.source.shape[1], device=device)
-        if want_attention
+        "attention": torch.empty(len(rows), 0, width, device=device) if want_attention else None,
+        "coverage": torch.zeros(len(rows), width, dtype=torch.float64, device=device)
+        if plan.ranking.needs_attention
         else None,
     }
     return _Front(
@@ -123,19 +124,15 @@ def _begin(model: StepModel, batch: Batch, plan: Plan, want_attention: bool) -> 
     )
 
 
-def _with_attention(history: Tree, step: Step, head: Head | None, ranking: Ranking) -> Tree:
-    """The history with this step's attention; its tokens are not chosen yet."""
-    if history["attention"] is None:
-        return history
-    attention = step.looked(head)
-    if attention is None:
-        if ranking.needs_attention:
-            raise SeqloomError(
-                "A coverage penalty needs a model with attention, and this one has none.",
-                "set search.coverage_penalty=0",
-            )
-        return {**history, "attention": None}
-    return {**history, "attention": torch.cat((history["attention"], attention.unsqueeze(1)), dim=1)}
+def _with_attention(history: Tree, step: Step, head: Head | None) -> Tree:
+    """Return the history with this step's attention; its tokens are not chosen yet."""
+    history = dict(history)
+    if history["coverage"] is not None:
+        history["coverage"] = history["coverage"] + attention_of(step, None, "search.coverage_penalty")
+    if history["attention"] is not None:
+        attention = attention_of(step, head, "An alignment").unsqueeze(1)
+        history["attention"] = torch.cat((history["attention"], attention), dim=1)
+    return history
 
 
 def _best_continuations(log_probs: Tensor, totals: Tensor, plan: Plan) -> list[_Choice]:
@@ -174,6 +171,8 @@ def _best_sums(scores: Tensor, totals: Tensor, count: int) -> tuple[Tensor, Tens
     largest = scores[..., :whole].view(*scores.shape[:2], -1, size).amax(dim=3)
     if whole < tokens:
         largest = torch.cat((largest, scores[..., whole:].amax(dim=2, keepdim=True)), dim=2)
+    if bool(largest.isnan().any()):  # as if impossible: topk would take NaN for the largest
+        return _best_sums(scores.nan_to_num(nan=-math.inf), totals, count)
     blocks = largest.shape[2]
     count = min(count, rows * tokens)
     chosen = (totals.unsqueeze(2) + largest).flatten(1).topk(min(count, rows * blocks), dim=1).indices
@@ -204,20 +203,20 @@ def _complete(
 ) -> Found:
     row = int(choice.rows[position, rank])
     log_probs = [*history["log_probs"][row].tolist(), float(choice.log_probs[position, rank])]
-    attention = None if history["attention"] is None else history["attention"][row].clone()
+    total = float(choice.totals[position, rank])
     return Found(
         tokens=history["tokens"][row].tolist(),
         log_probs=log_probs,
-        score=_score(float(choice.totals[position, rank]), len(log_probs), attention, ranking, source_length),
+        score=_score(total, len(log_probs), history, row, ranking, source_length),
         finished=True,
-        attention=attention,
+        attention=None if history["attention"] is None else history["attention"][row].clone(),
     )
 
 
-def _score(total: float, length: int, attention: Tensor | None, ranking: Ranking, source_length: int) -> float:
-    if attention is None or not ranking.needs_attention:
+def _score(total: float, length: int, history: Tree, row: int, ranking: Ranking, source_length: int) -> float:
+    if history["coverage"] is None:
         return ranking.score(total, length)
-    return ranking.score(total, length, uncovered(attention, source_length))
+    return ranking.score(total, length, uncovered(history["coverage"][row], source_length))
 
 
 def _advance(front: _Front, choices: list[_Choice], history: Tree, width: int) -> tuple[_Front, Tensor]:
@@ -241,6 +240,7 @@ def _advance(front: _Front, choices: list[_Choice], history: Tree, width: int) -
             "tokens": torch.cat((chosen["tokens"], tokens.unsqueeze(1)), dim=1),
             "log_probs": torch.cat((chosen["log_probs"], log_probs.unsqueeze(1)), dim=1),
             "attention": chosen["attention"],
+            "coverage": chosen["coverage"],
         },
     )
     return longer, rows
@@ -277,15 +277,14 @@ def _cut(front: _Front, position: int, found: list[list[Found]], plan: Plan, sou
                 continue
             row = (position * plan.groups + group) * width + rank
             attention = front.history["attention"]
-            weights = None if attention is None else attention[row].clone()
             tokens = front.history["tokens"][row].tolist()
             completed.append(
                 Found(
                     tokens=tokens,
                     log_probs=front.history["log_probs"][row].tolist(),
-                    score=_score(total, len(tokens), weights, plan.ranking, source_length),
+                    score=_score(total, len(tokens), front.history, row, plan.ranking, source_length),
                     finished=False,
-                    attention=weights,
+                    attention=None if attention is None else attention[row].clone(),
                 )
             )
 

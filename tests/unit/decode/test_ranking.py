@@ -22,10 +22,10 @@ def test_the_formulas() -> None:
 
 
 def test_what_was_not_looked_at_costs() -> None:
-    attention = torch.tensor([[0.5, 0.5, 0.0, 0.9], [0.7, 0.1, 0.2, 0.9]])
-    assert uncovered(attention, 3) == pytest.approx(math.log(0.6) + math.log(0.2))
-    assert uncovered(torch.ones(2, 3), 3) == 0.0
-    assert uncovered(torch.zeros(1, 1), 1) > -math.inf
+    coverage = torch.tensor([1.2, 0.6, 0.2, 0.9])
+    assert uncovered(coverage, 3) == pytest.approx(math.log(0.6) + math.log(0.2))
+    assert uncovered(torch.full((3,), 2.0), 3) == 0.0
+    assert uncovered(torch.zeros(1), 1) > -math.inf
 
 
 @given(

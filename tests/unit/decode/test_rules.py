@@ -30,6 +30,7 @@ def left(
 def naive(rules: Rules, said: list[int], sentence: int) -> set[int]:
     if rules.prefixes and len(rules.prefixes[sentence]) > len(said):
         return {rules.prefixes[sentence][len(said)]}
+    said = [*rules.context, *said]
     allowed = set(range(SIZE)) - {PAD, BOS}
     if len(said) < rules.min_length:
         allowed -= {EOS}
@@ -55,6 +56,7 @@ def naive(rules: Rules, said: list[int], sentence: int) -> set[int]:
     allowed=st.none() | st.sets(st.integers(2, SIZE - 1)),
     min_length=st.integers(0, 4),
     no_repeat=st.integers(0, 3),
+    context=st.lists(ids, max_size=3),
 )
 @settings(max_examples=200, deadline=None)
 def test_the_rules_say_what_a_list_of_them_says(
@@ -64,9 +66,10 @@ def test_the_rules_say_what_a_list_of_them_says(
     allowed: set[int] | None,
     min_length: int,
     no_repeat: int,
+    context: list[int],
 ) -> None:
     mask = None if allowed is None else torch.tensor([v in allowed for v in range(SIZE)])
-    rules = Rules(prefixes, forbidden, mask, min_length, no_repeat)
+    rules = Rules(prefixes, context, forbidden, mask, min_length, no_repeat)
     sentences = list(range(len(tokens)))[::-1]
     expected = [naive(rules, said, sentence) for said, sentence in zip(tokens, sentences, strict=True)]
     assert left(rules, tokens, sentences) == expected

@@ -123,7 +123,7 @@ def _decoded_after_overfitting(model: Transformer) -> list[Any]:
     losses = (_update(model, updater, batch, 5e-3 * min(1.0, step / 20)) for step in range(1, 301))
     assert any(loss < 0.02 for loss in losses)
     sources = collate_ids(SOURCES, None, range(6))
-    found = beam_search(model.eval(), sources, Plan(3), max_lengths=[9] * 6)
+    found = beam_search(model.eval(), sources, Plan(3, stop="ahead"), max_lengths=[9] * 6)
     return [hypotheses[0].tokens for hypotheses in found]
 
 
