@@ -10,7 +10,7 @@ import yaml
 from pydantic import SerializeAsAny
 
 from seqloom.data.config import DataConfig, Part
-from seqloom.data.readers import has_features, has_trees
+from seqloom.data.readers import check_tables, has_features, has_trees
 from seqloom.data.tables import SUFFIXES, suffix
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError, quoted
@@ -47,7 +47,16 @@ def compose(
             _put(tree, key, value)
     for key, value in _assigned(assignments):
         _put(tree, key, value)
-    return _with_frames(from_tree(tree, where=str(file) if file else "the options"))
+    config = from_tree(tree, where=str(file) if file else "the options")
+    _check_columns_are_used(config.data)
+    return _with_frames(config)
+
+
+def _check_columns_are_used(data: DataConfig) -> None:
+    """Raise if columns are named and there is no table; 1 and 2 are what configurations had by default."""
+    named = {"source_column": data.source_column, "target_column": data.target_column}
+    if data.has("train") and (data.source_column, data.target_column) != ("1", "2"):
+        check_tables((*data.train, *data.valid), named)
 
 
 def _with_frames(config: Config) -> Config:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seqloom.data.config import DataConfig
-from seqloom.data.readers import read, read_parallel, references
+from seqloom.data.readers import check_tables, read, read_parallel, references
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.references import group_by_source as grouped
@@ -39,6 +39,8 @@ def read_testset(
     No line may be missing from a measurement, so a malformed one is an error here.
     """
     report = DataReport()
+    named = {"source_column": source_column, "target_column": target_column, "heads_column": heads_column}
+    check_tables(tables, named)
     columns = target_column or data.target_column
     if source and target and not tables:
         name = f"{source} {target}"

@@ -35,7 +35,7 @@ def test_several_tables_follow_each_other(tmp_path: Path) -> None:
 
 def test_several_target_columns_are_several_references(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tsv", "s1\tx\tt1\tu1\ns2\tx\tt2\tu2\n")
-    test = read_testset(DATA, [file], target_column="4,3")
+    test = read_testset(DATA, [file], source_column="1", target_column="4,3")
     assert test.references == [["u1", "t1"], ["u2", "t2"]]
 
 
@@ -82,7 +82,7 @@ def test_something_must_be_given(given: dict[str, object]) -> None:
 
 def test_trees_go_with_their_sources(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tsv", "a b\tt1\t2 0\nc\tt2\t0\na b\tt3\t2 0\n")
-    assert read_testset(DATA, [file]).heads == [None, None, None]
+    assert read_testset(DATA, [file], source_column="1", target_column="2").heads == [None, None, None]
     assert read_testset(DATA, [file], heads_column="3").heads == [(2, 0), (0,), (2, 0)]
     config = DataConfig(heads_column="3")
     grouped = read_testset(config, [file], group_by_source=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from seqloom.cli.options import Source, SourceColumn, Target, TargetColumn
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
@@ -19,10 +20,6 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.statistical.alignment.symmetrise import Method
 
 Pairs = Annotated[str | None, typer.Argument(help="A table of pairs: TSV, CSV, JSONL, Parquet; - is stdin.")]
-Source = Annotated[str | None, typer.Option(help="A file of sources, one per line.")]
-Target = Annotated[str | None, typer.Option(help="The file of their targets.")]
-SourceColumn = Annotated[str | None, typer.Option(help="A name or a number.")]
-TargetColumn = Annotated[str | None, typer.Option(help="A name or a number.")]
 ModelName = Annotated[str, typer.Option("--model", help="hmm, diagonal, ibm2 or ibm1.")]
 Symmetrise = Annotated[
     str,
@@ -95,8 +92,9 @@ def data_config(
     source_column: str | None,
     target_column: str | None,
 ) -> DataConfig:
-    """Which files, as the readers want it."""
+    """Return the data options for these files and columns."""
     from seqloom.data.config import DataConfig
+    from seqloom.data.readers import check_tables
 
     if pairs is None and source is None and target is None:
         raise SeqloomError("No file is given.", "name a table of pairs, or --source and --target")
@@ -107,7 +105,9 @@ def data_config(
         "source_column": source_column,
         "target_column": target_column,
     }
-    return DataConfig.checked({key: value for key, value in options.items() if value is not None}, "data")
+    config = DataConfig.checked({key: value for key, value in options.items() if value is not None}, "data")
+    check_tables(config.train, {"source_column": source_column, "target_column": target_column})
+    return config
 
 
 def link(

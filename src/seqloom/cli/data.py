@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seqloom.cli.options import Source, SourceColumn, Target, TargetColumn
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
@@ -24,10 +25,6 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
 app = typer.Typer(no_args_is_help=True, help="Look at data, fetch public data sets, make generated tasks.")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Source = Annotated[str | None, typer.Option(help="A text file with one source per line.")]
-Target = Annotated[str | None, typer.Option(help="A text file with the target of each line.")]
-SourceColumn = Annotated[str | None, typer.Option(help="A name, or a number from 1.")]
-TargetColumn = Annotated[str | None, typer.Option(help="A name, or a number from 1.")]
 Format = Annotated[str | None, typer.Option(help="tsv, csv, jsonl or parquet; otherwise by the suffix.")]
 
 
@@ -152,11 +149,13 @@ def _corpora(
 ) -> list[DataConfig]:
     """One configuration per table, and one for the two aligned files."""
     from seqloom.data.config import DataConfig
+    from seqloom.data.readers import check_tables
 
     if not files and source is None and target is None:
         raise SeqloomError("No file is given.", "name a table of pairs, or --source and --target")
     options = {"source_column": source_column, "target_column": target_column, "format": format}
     given = {key: value for key, value in options.items() if value is not None}
+    check_tables(files, {"source_column": source_column, "target_column": target_column})
     corpora = [DataConfig.checked({"train": file, **given}, "data") for file in files]
     if source is not None or target is not None:
         corpora.append(DataConfig.checked({"source": source, "target": target}, "data"))

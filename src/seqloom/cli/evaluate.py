@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.launch import ON_THIS_MACHINE, launch
+from seqloom.cli.options import HeadsColumn, SourceColumn
 
 
 def evaluate(
@@ -18,9 +19,11 @@ def evaluate(
     metrics: Annotated[str, typer.Option(help="bleu, chrf, ter, exact, error, per, wer, cer …")] = "bleu,chrf",
     source: Annotated[str | None, typer.Option(help="A file of sources, one per line.")] = None,
     target: Annotated[str | None, typer.Option(help="The file of their references.")] = None,
-    source_column: Annotated[str | None, typer.Option(help="A name or a number.")] = None,
-    target_column: Annotated[str | None, typer.Option(help="Several references: 2,3,4.")] = None,
-    heads_column: Annotated[str | None, typer.Option(help="Of trees, for a model that reads them.")] = None,
+    source_column: SourceColumn = None,
+    target_column: Annotated[
+        str | None, typer.Option(help="Target column of a table; several references: 2,3,4.")
+    ] = None,
+    heads_column: HeadsColumn = None,
     group_by_source: Annotated[
         bool, typer.Option(help="Lines with the same source are references of one another.")
     ] = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqloom.cli.options import SourceColumn, TargetColumn
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
@@ -27,8 +28,8 @@ def evaluate_alignment(
     gold_from: GoldFrom = 0,
     links_from: Annotated[int, typer.Option(min=0, max=1, help="The first word of the links is 0 or 1.")] = 0,
     run: Annotated[Path | None, typer.Option(help="Score the attention of this run on the pairs.")] = None,
-    source_column: Annotated[str | None, typer.Option(help="Of the pairs: a name or a number.")] = None,
-    target_column: Annotated[str | None, typer.Option(help="Of the pairs: a name or a number.")] = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
     checkpoint: Annotated[str | None, typer.Option(help="Of the run; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     keep: Annotated[
@@ -41,11 +42,14 @@ def evaluate_alignment(
     With --run, links are read off a model's attention while it is made to write the targets, in every way
     there is; the best comes first.
     """
+    from seqloom.data.readers import check_tables
     from seqloom.evaluate.alignment import score_alignment
 
     right = read_gold(gold, gold_from)
     if keep and not run:
         raise SeqloomError("--keep is for the attention of a run, and none is named.", "add --run RUN")
+    if not run:
+        check_tables([], {"source_column": source_column, "target_column": target_column})
     looks = _attention(run, links, source_column, target_column, checkpoint, device) if run else []
     if run:
         found: dict[str, Rows] = {look.name: look.links for look in looks}

@@ -15,16 +15,13 @@ from seqloom.cli.align import (
     Lowercase,
     ModelName,
     Pairs,
-    Source,
-    SourceColumn,
     Symmetrise,
-    Target,
-    TargetColumn,
     Threads,
     data_config,
     link,
 )
 from seqloom.cli.evaluate_alignment import GoldFrom, read_gold
+from seqloom.cli.options import Source, SourceColumn, Target, TargetColumn
 from seqloom.errors import SeqloomError
 
 

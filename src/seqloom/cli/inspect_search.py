@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqloom.cli.options import SourceColumn
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
@@ -33,6 +34,7 @@ def search(
         str | None, typer.Option(help="The heads of the words, for a model that reads trees.")
     ] = None,
     errors: Annotated[str | None, typer.Option(help="Count search errors on the lines of this file.")] = None,
+    source_column: SourceColumn = None,
     beams: Annotated[str, typer.Option(help="The beam sizes to compare.")] = "1,2,5,10",
     limit: Annotated[int, typer.Option(min=1, help="How many lines of the file.")] = 100,
     expand: Annotated[
@@ -49,6 +51,8 @@ def search(
 
     With --errors FILE: how often each beam's answer scores lower than the best that is known.
     """
+    from seqloom.data.readers import check_has_columns, check_tables
+
     if (text is None) == (errors is None):
         raise SeqloomError(
             "Give either a text, whose search is shown, or --errors FILE, whose search errors are counted.",
@@ -56,11 +60,16 @@ def search(
         )
     if out and errors is not None:
         raise SeqloomError("--out draws one search; search errors are printed.", "leave it out, or use --json")
+    if errors is None:
+        check_tables([], {"source_column": source_column})
+    else:
+        check_has_columns(errors, "auto", {"source_column": source_column})
     _check_out(out)
     sizes = _beams(beams)
     translator = _load(run, set_ or [], checkpoint, device)
     if errors is not None:
-        _errors(translator, errors, sizes, limit=limit, expand=expand, as_json=json_)
+        sources = _sources(errors, source_column, limit)
+        _errors(translator, sources, sizes, expand=expand, as_json=json_)
     elif text is not None:
         _tree(translator, text, beam=beam, prefix=prefix, heads=heads, out=out, as_json=json_)
 
@@ -171,18 +180,23 @@ def _print_tree(tree: SearchTree) -> None:
     console.print(f"score {tree.score:.4f}, beam {tree.beam}{ending}", highlight=False)
 
 
+def _sources(file: str, column: str | None, limit: int) -> list[str]:
+    """Return the first sources of a file."""
+    from seqloom.data.readers import read_source
+    from seqloom.data.report import DataReport
+
+    examples = read_source(file, source_column=column, report=DataReport())
+    return [example.source for example in islice(examples, limit)]
+
+
 def _errors(
-    translator: TorchTranslator, file: str, beams: list[int], *, limit: int, expand: int, as_json: bool
+    translator: TorchTranslator, lines: list[str], beams: list[int], *, expand: int, as_json: bool
 ) -> None:
     from rich.console import Console
 
-    from seqloom.data.readers import read_source
-    from seqloom.data.report import DataReport
     from seqloom.inspect.searcherror import search_errors
     from seqloom.progress import counter
 
-    examples = islice(read_source(file, source_column="1", report=DataReport()), limit)
-    lines = [example.source for example in examples]
     with counter("searched", total=len(lines)) as advance:
         found = search_errors(translator, lines, beams, expand=expand, on_progress=advance)
     if as_json:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seqloom.cli.options import Column, SourceColumn
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
@@ -37,17 +38,17 @@ def rerank(
     ] = None,
     fit: Annotated[str | None, typer.Option(help="A table of pairs: take the weights of best BLEU.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="All candidates with all scores, as JSON.")] = False,
-    column: Annotated[str, typer.Option(help="The source column of a table, a name or a number.")] = "1",
+    source_column: SourceColumn = None,
     checkpoint: Annotated[str | None, typer.Option(help="Of RUN; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+    column: Column = None,
 ) -> None:
     """Choose among the n best answers by log P(y|x) + r log P(x|y) + l log P(y) + len |y|.
 
     The weights r,l,len are given, or fitted to validation data and printed. One answer per line, in order.
     """
-    from seqloom.data.config import DataConfig
-    from seqloom.data.readers import read_source
+    from seqloom.data.readers import check_has_columns, read_source
     from seqloom.data.report import DataReport
     from seqloom.decode.rerank import NoisyChannel
     from seqloom.files import check_can_write, output
@@ -57,7 +58,8 @@ def rerank(
     if out:
         check_can_write(out)
     given = _given(weights, fit, reverse, lm)
-    options = DataConfig.checked({"source_column": column}, "data")
+    source_column = column if source_column is None else source_column
+    check_has_columns(file or "-", "auto", {"source_column": source_column})
     channel = NoisyChannel(
         load_decoder(run, checkpoint=checkpoint, device=device),
         nbest=nbest,
@@ -70,7 +72,7 @@ def rerank(
         if file is None:
             return
     report = DataReport()
-    examples = read_source(file or "-", source_column=options.source_column, report=report)
+    examples = read_source(file or "-", source_column=source_column, report=report)
     number = 0
     with output(out) as stream, counter("translated") as advance:
         while chunk := list(islice(examples, _LINES_AT_A_TIME)):

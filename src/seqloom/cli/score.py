@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from heapq import nsmallest
 from itertools import islice
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from seqloom.cli.options import HeadsColumn, Source, SourceColumn, Target, TargetColumn
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
@@ -54,13 +55,11 @@ def score(
     files: Annotated[
         list[str] | None, typer.Argument(help="Tables of pairs, or text if the run learnt from text.")
     ] = None,
-    source: Annotated[str | None, typer.Option(help="A file of sources, one per line.")] = None,
-    target: Annotated[str | None, typer.Option(help="The file of their targets.")] = None,
-    source_column: Annotated[str | None, typer.Option(help="A name or a number.")] = None,
-    target_column: Annotated[str | None, typer.Option(help="A name or a number.")] = None,
-    heads_column: Annotated[
-        str | None, typer.Option(help="The column of heads, for a model that reads trees.")
-    ] = None,
+    source: Source = None,
+    target: Target = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    heads_column: HeadsColumn = None,
     worst: Annotated[int, typer.Option(min=0, help="Lines of lowest log P per token to list.")] = 5,
     out: Annotated[Path | None, typer.Option(help="Write every line's tokens and their log P: JSONL.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the worst lines token by token: .png, .svg.")] = None,
@@ -89,8 +88,13 @@ def score(
         if path:
             check_can_write(path)
     config = Run.open(run).config()
-    data = _data(config, source_column=source_column, target_column=target_column, heads_column=heads_column)
-    _check_given(data, files or [], source, target)
+    columns = {
+        "source_column": source_column,
+        "target_column": target_column,
+        "heads_column": heads_column,
+    }
+    data = _data(config, columns)
+    _check_given(data, files or [], source, target, columns)
     report = DataReport()
     examples = clean(_read(data, files or [], source, target, report), report)
     if has_own_search(config):
@@ -123,17 +127,28 @@ def score(
         print("\n".join(_plain(facts, lowest)))
 
 
-def _data(config: Config, **columns: str | None) -> DataConfig:
-    """How the run's own data is read, with other columns if they are named."""
+def _data(config: Config, columns: Mapping[str, str | None]) -> DataConfig:
+    """Return how the run's own data is read, with other columns if they are named."""
     from seqloom.loading import use_of
 
-    values = {name: value for name, value in columns.items() if value}
+    values: dict[str, str | None] = {name: value for name, value in columns.items() if value}
     if config.data.is_text and use_of(config) == "translate":  # it learnt to restore: pairs of hidden and whole
-        values = {"format": "auto", "target_column": "2", **values}
+        values = {"format": "auto", "target_column": None, **values}
     return config.data.model_copy(update=values)
 
 
-def _check_given(data: DataConfig, files: Sequence[str], source: str | None, target: str | None) -> None:
+def _check_given(
+    data: DataConfig,
+    files: Sequence[str],
+    source: str | None,
+    target: str | None,
+    columns: Mapping[str, str | None],
+) -> None:
+    from seqloom.data.readers import check_has_columns, check_tables
+
+    check_tables(files, columns)
+    for file in files if data.is_text else ():
+        check_has_columns(file, data.format, columns)
     if data.is_text and (source or target):
         raise SeqloomError(
             "This run learnt from plain text, which has no source and target.",

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.launch import ON_THIS_MACHINE, launch
+from seqloom.cli.options import Source, SourceColumn, Target, TargetColumn
 
 _RESTARTS = 3  # of all processes, when one is lost
 
@@ -19,8 +20,10 @@ def train(
     ] = None,
     out: Annotated[Path, typer.Option(help="The run directory to make.")] = ...,  # type: ignore[assignment]
     valid: Annotated[list[str] | None, typer.Option(help="Tables of validation pairs.")] = None,
-    source: Annotated[str | None, typer.Option(help="A file of sources, one per line.")] = None,
-    target: Annotated[str | None, typer.Option(help="The file of their targets.")] = None,
+    source: Source = None,
+    target: Target = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
     valid_source: Annotated[str | None, typer.Option(help="A file of validation sources.")] = None,
     valid_target: Annotated[str | None, typer.Option(help="The file of their targets.")] = None,
     model: Annotated[str | None, typer.Option(help="The architecture; see `seqloom models`.")] = None,
@@ -55,6 +58,8 @@ def train(
         "data.valid": valid or None,
         "data.source": source,
         "data.target": target,
+        "data.source_column": source_column,
+        "data.target_column": target_column,
         "data.valid_source": valid_source,
         "data.valid_target": valid_target,
         "data.long": long,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqloom.cli.launch import ON_THIS_MACHINE, launch
+from seqloom.cli.options import Column, HeadsColumn, SourceColumn
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
@@ -30,10 +31,8 @@ def translate(
     nbest: Annotated[int | None, typer.Option(help="Answers per line.")] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
     alignment: Annotated[bool, typer.Option(help="Add the attention weights to the JSON.")] = False,
-    column: Annotated[str, typer.Option(help="The source column of a table, a name or a number.")] = "1",
-    heads_column: Annotated[
-        str | None, typer.Option(help="The column of heads, for a model that reads trees.")
-    ] = None,
+    source_column: SourceColumn = None,
+    heads_column: HeadsColumn = None,
     format: Annotated[
         str, typer.Option(help="auto (by suffix), text, conllu, tsv, csv, jsonl or parquet.")
     ] = "auto",
@@ -43,11 +42,12 @@ def translate(
         str, typer.Option(help="torch, ctranslate2, or auto: the fastest that is exact.")
     ] = "auto",
     prefix_column: Annotated[
-        str | None, typer.Option(help="The column of a table that says how each answer begins.")
+        str | None, typer.Option(help="Column of a table with the beginning of each output.")
     ] = None,
     require_column: Annotated[
-        str | None, typer.Option(help="The column with what each answer must contain: words; or phrases.")
+        str | None, typer.Option(help="Column with the words or phrases of each output, separated by ;")
     ] = None,
+    column: Column = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="An option of the search, e.g. search.no_repeat=3.")
     ] = None,
@@ -106,7 +106,7 @@ def translate(
     from seqloom.cli.trace import engine_to_trace, trace_searches
     from seqloom.config import search_options
     from seqloom.data.config import DataConfig
-    from seqloom.data.readers import read_source
+    from seqloom.data.readers import check_has_columns, read_source
     from seqloom.data.report import DataReport
     from seqloom.decode.crew import crew
     from seqloom.decode.distrust import MEANING, flags
@@ -163,17 +163,15 @@ def translate(
         search=search,
     )
     report = DataReport()
-    columns = {"source_column": column, "heads_column": heads_column}
-    options = DataConfig.checked({"format": format, **columns}, "data")
-    examples = read_source(
-        file,
-        format=options.format,
-        source_column=options.source_column,
-        heads_column=options.heads_column,
-        prefix_column=prefix_column,
-        require_column=require_column,
-        report=report,
-    )
+    columns = {
+        "source_column": column if source_column is None else source_column,
+        "heads_column": heads_column,
+        "prefix_column": prefix_column,
+        "require_column": require_column,
+    }
+    options = DataConfig.checked({"format": format}, "data")
+    check_has_columns(file, options.format, columns)
+    examples = read_source(file, format=options.format, **columns, report=report)
     number, counts = 0, Counter[str]()
     with joined(device) as team:
         loaded, used = load_for(

@@ -69,9 +69,11 @@ class DataConfig(Settings):
     valid: Files = Field((), description="tables of pairs for validation")
     valid_source: str | None = Field(None, description="the validation sources, one per line")
     valid_target: str | None = Field(None, description="the validation targets, one per line")
-    source_column: Column = Field("1", min_length=1, description="a column's name, or its number from 1")
-    target_column: Column = Field(
-        "2", min_length=1, description="the same; several references: 2,3,4; none: text without targets"
+    source_column: Column | None = Field(
+        None, min_length=1, description="a column's name, or its number from 1; None: see docs/data.md"
+    )
+    target_column: Column | None = Field(
+        None, min_length=1, description="the same; several references: 2,3,4; none: text without targets"
     )
     heads_column: Column | None = Field(
         None, min_length=1, description="the heads of the source's words, for model.positions=syntax"

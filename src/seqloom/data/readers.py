@@ -5,12 +5,13 @@ A source that names a file of features beside its table gets the path from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
+from seqloom.data.columns import Selection
 from seqloom.data.config import DataConfig, Format, Part
-from seqloom.data.lines import lines
+from seqloom.data.lines import lines, shown
 from seqloom.data.report import DataReport
 from seqloom.data.shards import Shard, corpora
 from seqloom.data.syntax import Sentence, parse_heads, read_conllu
@@ -42,7 +43,7 @@ def read_shard(config: DataConfig, shard: Shard, report: DataReport) -> Iterator
     if shard.target is not None:
         return read_parallel(shard.file, shard.target, report)
     if config.format == "text":
-        return read_source(shard.file, format="text", source_column="1", report=report)
+        return read_source(shard.file, format="text", report=report)
     return read(
         shard.file,
         format=config.format,
@@ -79,45 +80,42 @@ def read(
     path: str,
     *,
     format: Format = "auto",
-    source_column: str,
-    target_column: str,
+    source_column: str | None = None,
+    target_column: str | None = None,
     heads_column: str | None = None,
     report: DataReport,
 ) -> Iterator[Example]:
-    """The pairs of a table. Malformed records go to the report.
+    """Yield the pairs of a table. Malformed records go to the report.
 
     Of several target columns (`2,3,4`) the first is the target; the others are in `columns`, as written.
     """
-    targets = _names(target_column)
-    wanted = [*targets, heads_column] if heads_column else targets
-    for row, picked in rows(path, table_format(path, format), source_column, wanted):
+    selection = Selection(source_column, _names(target_column), [heads_column] if heads_column else [])
+    for row, picked in rows(path, table_format(path, format), selection):
         report.total += 1
         if isinstance(picked, str):
             report.drop(Example(row.text, line=row.line, file=path), picked)
             continue
         source = located(picked.source, path)
-        example = Example(source, picked.target if targets else None, row.line, path, picked.others)
+        example = Example(source, picked.target, row.line, path, picked.others)
         try:
-            yield replace(example, heads=_heads(picked, heads_column, targets)) if heads_column else example
+            yield replace(example, heads=_heads(picked, heads_column)) if heads_column else example
         except Malformed as fault:
             report.drop(example, str(fault))
 
 
-def _heads(picked: Picked, column: str, targets: list[str]) -> Heads:
-    """The tree in the column of heads, for which `rows` was asked behind the targets."""
-    written = picked.others[column] if targets else picked.target
-    return parse_heads(written or "", picked.source)
+def _heads(picked: Picked, column: str) -> Heads:
+    return parse_heads(picked.others[column], picked.source)
 
 
-def references(example: Example, target_column: str) -> list[str]:
-    """The targets of an example in the order of its target columns."""
+def references(example: Example, target_column: str | None) -> list[str]:
+    """Return the targets of an example in the order of its target columns."""
     first = [] if example.target is None else [example.target]
-    return first + [example.columns[name] for name in _names(target_column)[1:]]
+    return first + [example.columns[name] for name in (_names(target_column) or [])[1:]]
 
 
-def _names(target_column: str) -> list[str]:
-    if target_column == "none":
-        return []
+def _names(target_column: str | None) -> list[str] | None:
+    if target_column is None or target_column == "none":
+        return None if target_column is None else []
     return [name.strip() for name in target_column.split(",")]
 
 
@@ -125,7 +123,7 @@ def read_source(
     path: str,
     *,
     format: Format = "auto",
-    source_column: str,
+    source_column: str | None = None,
     heads_column: str | None = None,
     prefix_column: str | None = None,
     require_column: str | None = None,
@@ -136,8 +134,7 @@ def read_source(
     A file that is neither a table nor CoNLL-U by its suffix is plain text. What an answer begins with, if a
     column tells, is the example's target; what it has to contain is in its `columns`.
     """
-    if format == "auto":
-        format = SUFFIXES.get(suffix(path), "text")
+    format = _source_format(path, format)
     for example, fault in (
         _text_sources(path, conllu=format == "conllu")
         if format in ("text", "conllu")
@@ -149,6 +146,34 @@ def read_source(
         yield replace(example, source="") if fault else example
 
 
+def _source_format(path: str, format: Format) -> Format:
+    return SUFFIXES.get(suffix(path), "text") if format == "auto" else format
+
+
+def check_has_columns(path: str, format: Format, columns: Mapping[str, str | None]) -> None:
+    """Raise if columns are named of a file to translate that is not a table."""
+    named = _options(columns)
+    if named and _source_format(path, format) in ("text", "conllu"):
+        raise SeqloomError(
+            f"{shown(path)} is not a table, so {named} cannot be used.",
+            "leave it out, or add --format tsv (csv, jsonl, parquet) if it is a table",
+        )
+
+
+def check_tables(tables: Sequence[str], columns: Mapping[str, str | None]) -> None:
+    """Raise if columns are named and no table is given."""
+    named = _options(columns)
+    if named and not tables:
+        raise SeqloomError(
+            f"{named} cannot be used: no table is given.", "name a table of pairs, or leave it out"
+        )
+
+
+def _options(columns: Mapping[str, str | None]) -> str:
+    """Return the options of the columns that are named."""
+    return ", ".join(f"--{name.replace('_', '-')}" for name, column in columns.items() if column is not None)
+
+
 def _text_sources(path: str, *, conllu: bool) -> Iterator[tuple[Example, str]]:
     """Every source, and what is wrong with it."""
     for sentence in _sentences(path, conllu=conllu):
@@ -157,30 +182,27 @@ def _text_sources(path: str, *, conllu: bool) -> Iterator[tuple[Example, str]]:
 
 
 def _table_sources(
-    path: str, format: Format, source_column: str, *others: str | None
+    path: str,
+    format: Format,
+    source_column: str | None,
+    prefix_column: str | None,
+    require_column: str | None,
+    heads_column: str | None,
 ) -> Iterator[tuple[Example, str]]:
-    """Every source, and what is wrong with it; the others are the columns of prefixes, words and heads."""
-    wanted = [name for name in others if name]
-    for row, picked in rows(path, format, source_column, wanted):
+    """Yield every source, and what is wrong with it."""
+    others = [name for name in (prefix_column, require_column, heads_column) if name]
+    for row, picked in rows(path, format, Selection(source_column, [], others)):
         if isinstance(picked, str):
             yield Example(row.text, line=row.line, file=path), picked
             continue
-        prefix, words, heads = (_value(picked, name, wanted) for name in others)
-        columns = picked.others if words is None else {**picked.others, str(others[1]): words}
-        example = Example(located(picked.source, path), prefix, row.line, path, columns)
+        prefix = picked.others[prefix_column] if prefix_column else None
+        example = Example(located(picked.source, path), prefix, row.line, path, picked.others)
         try:
-            tree = parse_heads(heads, picked.source) if heads is not None else None
+            tree = _heads(picked, heads_column) if heads_column else None
             found, fault = replace(example, heads=tree), ""
         except Malformed as error:
             found, fault = example, str(error)
         yield found, fault
-
-
-def _value(picked: Picked, name: str | None, wanted: Sequence[str]) -> str | None:
-    """What stands in a column, of those that were wanted."""
-    if name is None:
-        return None
-    return picked.target if name == wanted[0] else picked.others[name]
 
 
 def read_parallel(source: str, target: str, report: DataReport) -> Iterator[Example]:

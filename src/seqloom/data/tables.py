@@ -1,20 +1,21 @@
-"""The rows of a table and the columns that were asked for: TSV, CSV, JSONL, Parquet.
+"""The rows of a table with the columns of a selection: TSV, CSV, JSONL, Parquet.
 
-Which columns: a name needs a header row (TSV, CSV) or is a key (JSONL, Parquet; `translation.en` reaches into
-nested objects). A number counts from 1. When all are numbers, a TSV or CSV file has no header, unless its first
-row says literally `source` in the source column and `target` in another one. For JSONL and Parquet, 1 and 2 are
-the keys `source` and `target`.
+A column of JSONL or Parquet is a key; `translation.en` reaches into nested objects. In JSONL the keys `source`
+and `target` are also the columns 1 and 2, and those that are not named. `seqloom.data.columns` has the rule for
+the other formats.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from seqloom.data.columns import Layout, Positions, Selection, delimiter, is_number, no_column, same_column
 from seqloom.data.config import Format
 from seqloom.data.lines import lines, opened, raw_lines, shown
 from seqloom.errors import SeqloomError
@@ -29,6 +30,9 @@ SUFFIXES: dict[str, Format] = {
     ".conllu": "conllu",
 }
 FALLBACK_KEYS = {"1": "source", "2": "target"}
+_LOOKED_AT = 10  # lines that show a table's delimiter, header and columns
+
+Item = TypeVar("Item")
 
 
 class Row(NamedTuple):
@@ -55,6 +59,18 @@ class Picked(NamedTuple):
 Pick = Callable[[Any], Picked]
 
 
+class Keys(NamedTuple):
+    """The columns of a selection in JSONL or Parquet."""
+
+    source: str
+    targets: Sequence[str]
+    others: Sequence[str]
+
+    @property
+    def all(self) -> list[str]:
+        return [self.source, *self.targets, *self.others]
+
+
 def suffix(path: str) -> str:
     name = Path(path).name.lower().removesuffix(".gz")
     return "" if path == "-" else Path(name).suffix
@@ -73,15 +89,14 @@ def table_format(path: str, format: Format) -> Format:
     return format
 
 
-def rows(path: str, format: Format, source: str, targets: list[str]) -> Iterator[tuple[Row, Picked | str]]:
-    """Every row of a table with the chosen columns, or with the reason why it has none."""
+def rows(path: str, format: Format, selection: Selection) -> Iterator[tuple[Row, Picked | str]]:
+    """Every row of a table with the selected columns, or with the reason why it has none."""
     if format == "jsonl":
-        rows, pick = _json_rows(path), _by_key(source, targets)
+        rows, pick = _json_table(path, selection)
     elif format == "parquet":
-        rows, pick = _parquet_rows(path, source, targets)
+        rows, pick = _parquet_table(path, selection)
     else:
-        rows = _tsv_rows(path) if format == "tsv" else _csv_rows(path)
-        rows, pick = _after_header(path, rows, source, targets)
+        rows, pick = _delimited_table(path, format, selection)
     for row in rows:
         try:
             yield row, pick(row.cells) if row.cells is not None else row.fault
@@ -96,13 +111,14 @@ def _tsv_rows(path: str) -> Iterator[Row]:
 
 def _csv_rows(path: str) -> Iterator[Row]:
     taken: list[str] = []  # the physical lines of the record at hand: a quoted cell may hold line ends
+    first, physical = _ahead(path, raw_lines(path))
 
     def taking() -> Iterator[str]:
-        for line in raw_lines(path):
+        for line in physical:
             taken.append(line)
             yield line
 
-    reader = csv.reader(taking(), strict=True)
+    reader = csv.reader(taking(), delimiter=delimiter(first), strict=True)
     start = 1
     while True:
         taken.clear()
@@ -131,7 +147,19 @@ def _json_rows(path: str) -> Iterator[Row]:
         yield Row(number, line, value if isinstance(value, dict) else None, "not a JSON object")
 
 
-def _parquet_rows(path: str, source: str, targets: list[str]) -> tuple[Iterator[Row], Pick]:
+def _json_table(path: str, selection: Selection) -> tuple[Iterator[Row], Pick]:
+    """The records of a JSONL file and how to pick from them; one of the first must have each key."""
+    targets = ["target"] if selection.targets is None else selection.targets
+    keys = Keys(selection.source or "source", targets, selection.others)
+    first, rows = _ahead(path, _json_rows(path))
+    records = [row.cells for row in first if row.cells is not None]
+    for key in keys.all:
+        if records and not any(_has(record, key) for record in records):
+            raise no_column(path, key, list(records[0]))
+    return rows, _by_key(path, keys)
+
+
+def _parquet_table(path: str, selection: Selection) -> tuple[Iterator[Row], Pick]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -147,8 +175,8 @@ def _parquet_rows(path: str, source: str, targets: list[str]) -> tuple[Iterator[
     except damage as error:
         raise SeqloomError(f"{path} is not a Parquet file.", "check the file, or data.format") from error
     schema = table.schema_arrow
-    keys = [_parquet_key(path, column, schema.names) for column in (source, *targets)]
-    roots = {key if key in schema.names else key.split(".")[0] for key in keys}
+    keys = _parquet_keys(path, selection, schema.names)
+    roots = {_root(key, schema.names) for key in keys.all}
     wanted = [f.name for f in schema if f.name in roots or str(f.type) in ("string", "large_string")]
 
     def rows() -> Iterator[Row]:
@@ -161,30 +189,58 @@ def _parquet_rows(path: str, source: str, targets: list[str]) -> tuple[Iterator[
         except damage as error:
             raise SeqloomError(f"{path} is damaged after row {number}.", "fetch or write it again") from error
 
-    return rows(), _by_key(keys[0], keys[1:])
+    return rows(), _by_key(path, keys)
+
+
+def _parquet_keys(path: str, selection: Selection, names: list[str]) -> Keys:
+    """The keys of a selection, also of the columns that are not named."""
+
+    def keys(columns: Sequence[str]) -> list[str]:
+        return [_parquet_key(path, column, names) for column in columns]
+
+    def places(keys: Sequence[str]) -> list[int]:
+        return [names.index(_root(key, names)) for key in keys]
+
+    source, targets = keys([selection.source] if selection.source else []), keys(selection.targets or ())
+    others = keys(selection.others)
+    chosen = Layout(path, names, names, len(names)).completed(
+        selection, next(iter(places(source)), None), places(targets), places(others)
+    )
+    if max(chosen.source, *chosen.targets, 0) >= len(names):
+        raise no_column(path, "target", names)
+    found = [names[i] for i in (chosen.source, *chosen.targets)]
+    return Keys((source or found)[0], targets or found[1:], others)
+
+
+def _root(key: str, names: Sequence[str]) -> str:
+    """The column that a key is in."""
+    return key if key in names else key.split(".")[0]
 
 
 def _parquet_key(path: str, column: str, names: list[str]) -> str:
     for key in (column, FALLBACK_KEYS.get(column, column)):
         if key in names or key.split(".")[0] in names:
             return key
-    if _is_number(column) and 1 <= int(column) <= len(names):
+    if is_number(column) and 1 <= int(column) <= len(names):
         return names[int(column) - 1]
-    raise _no_column(path, column, names)
+    raise no_column(path, column, names)
 
 
 # Columns
 
 
-def _by_key(source: str, targets: list[str]) -> Pick:
+def _by_key(path: str, keys: Keys) -> Pick:
     """Picks from a dict; the other columns are what else is in it, as text."""
+    source, targets, others = keys
+    if FALLBACK_KEYS.get(source, source) in [FALLBACK_KEYS.get(key, key) for key in targets]:
+        raise same_column(path, source)
 
     def pick(cells: Mapping[str, Any]) -> Picked:
-        chosen = [_text_at(cells, key) for key in (source, *targets)]
+        chosen = {key: _text_at(cells, key) for key in keys.all}
         used = {FALLBACK_KEYS.get(k, k) if k not in cells else k for k in (source, *targets[:1])}
-        others = {_as_text(k): _as_text(v) for k, v in cells.items() if k not in used and v is not None}
-        others.update(zip(targets[1:], chosen[2:], strict=True))
-        return Picked(chosen[0], chosen[1] if targets else None, others)
+        rest = {_as_text(k): _as_text(v) for k, v in cells.items() if k not in used and v is not None}
+        rest.update({key: chosen[key] for key in (*targets[1:], *others)})
+        return Picked(chosen[source], chosen[targets[0]] if targets else None, rest)
 
     return pick
 
@@ -198,13 +254,26 @@ def _as_text(value: Any) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _text_at(cells: Mapping[str, Any], key: str) -> str:
+def _value_at(cells: Mapping[str, Any], key: str) -> Any:
     value: Any = cells
     fallback = FALLBACK_KEYS.get(key, key)
     for name in [key] if key in cells else [fallback] if fallback in cells else key.split("."):
         if not isinstance(value, Mapping) or name not in value:
             raise Malformed(f"no key {fallback}")
         value = value[name]
+    return value
+
+
+def _has(cells: Mapping[str, Any], key: str) -> bool:
+    try:
+        _value_at(cells, key)
+    except Malformed:
+        return False
+    return True
+
+
+def _text_at(cells: Mapping[str, Any], key: str) -> str:
+    value, fallback = _value_at(cells, key), FALLBACK_KEYS.get(key, key)
     if not isinstance(value, str):
         raise Malformed(f"{fallback} is not a text")
     try:
@@ -214,56 +283,45 @@ def _text_at(cells: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _after_header(
-    path: str, rows: Iterator[Row], source: str, targets: list[str]
-) -> tuple[Iterator[Row], Pick]:
-    """The data rows and how to pick from them, decided by a look at the first row."""
-    columns = [source, *targets]
-    first = next(rows, None)
-    cells: list[str] = (first.cells or []) if first else []
-    if not all(map(_is_number, columns)) or _is_header(cells, source):
-        return rows, _by_position(cells, [(column, _position(path, column, cells)) for column in columns])
-    data = chain([first], rows) if first else rows
-    return data, _by_position([], [(column, _position(path, column, [])) for column in columns])
+def _delimited_table(path: str, format: Format, selection: Selection) -> tuple[Iterator[Row], Pick]:
+    """The data rows of a TSV or CSV file and how to pick from them, decided by a look at the first rows."""
+    first, rows = _ahead(path, _tsv_rows(path) if format == "tsv" else _csv_rows(path))
+    layout = Layout.of(path, [row.cells for row in first if row.cells], selection)
+    if layout.header:
+        rows = _without_header(rows)
+    return rows, _by_position(layout.header, selection, layout.positions(selection))
 
 
-def _is_header(cells: list[str], source: str) -> bool:
-    names = [cell.strip().lower() for cell in cells]
-    return "target" in names and names[int(source) - 1 : int(source)] == ["source"]
+def _without_header(rows: Iterator[Row]) -> Iterator[Row]:
+    """The rows without the first one that has cells."""
+    for row in rows:
+        if row.cells:
+            break
+        yield row
+    yield from rows
 
 
-def _is_number(column: str) -> bool:
-    return column.isdecimal() and len(column) < 10
+def _ahead(path: str, items: Iterator[Item]) -> tuple[list[Item], Iterator[Item]]:
+    """The first items of a file, and all of them.
+
+    Of a pipe it is one item: the process that writes to it may wait for the output of its first line.
+    """
+    first = list(islice(items, _LOOKED_AT if path != "-" and os.path.isfile(path) else 1))
+    return first, chain(first, items)
 
 
-def _position(path: str, column: str, header: list[str]) -> int:
-    if not _is_number(column):
-        if column not in header:
-            raise _no_column(path, column, header)
-        return header.index(column)
-    if int(column) == 0:
-        raise SeqloomError("There is no column 0.", "columns are counted from 1")
-    return int(column) - 1
-
-
-def _no_column(path: str, column: str, names: list[str]) -> SeqloomError:
-    there = ", ".join(names) or "none"
-    return SeqloomError(
-        f"{shown(path)} has no column {column!r}; its columns are: {there}.", "choose one, or a number from 1"
-    )
-
-
-def _by_position(header: list[str], columns: list[tuple[str, int]]) -> Pick:
+def _by_position(header: list[str], selection: Selection, positions: Positions) -> Pick:
     """Picks from a list; the other columns go by their header name or else by their number."""
-    source, *targets = (position for _, position in columns)
-    references = columns[2:]  # beyond the first target, under the names that the user wrote
-    used = {position for _, position in columns}
+    source, targets, others = positions
+    named = dict(zip((selection.targets or ())[1:], targets[1:], strict=False))
+    named.update(zip(selection.others, others, strict=True))
+    used = {source, *targets, *others}
     needed = max(used) + 1
 
     def pick(cells: list[str]) -> Picked:
         if len(cells) < needed:
             raise Malformed("too few columns")
-        others = {name: cells[i] for name, i in references}
+        others = {name: cells[i] for name, i in named.items()}  # under the names that the user wrote
         if len(cells) > len(used):
             names = [*header, *map(str, range(len(header) + 1, len(cells) + 1))]
             others.update({names[i]: cell for i, cell in enumerate(cells) if i not in used})

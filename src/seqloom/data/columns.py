@@ -1,0 +1,222 @@
+"""Which columns of a table are the source and the target.
+
+A column is named by its header or by its number from 1. The first row of a TSV or CSV file is a header if a
+column is named by its header, or if its cells include `source` and `target`. Where a column is not named, it is
+also a header if all cells are well-known names, such as `id`, `english` and `german`, and no two are equal.
+
+Columns that are not named are those whose header is `source` and `target`, or the only ones that are left. If
+more are left, the user has to name them.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from seqloom.data.lines import shown
+from seqloom.errors import SeqloomError
+
+_DELIMITERS = ",;\t"
+_SHOWN_CELL = 24  # characters of a cell in an error message
+
+_ROLES = """
+answer category code comment completion context date document domain form heads id index input instruction key
+label lang language lemma line meaning name number original output phonemes prompt pronunciation query
+question ref reference response score sentence sentences source split src summary tags target text tgt title
+translation trg type url word words
+"""
+_LANGUAGES = """
+ar arabic bg bn bulgarian ca catalan chinese croatian cs cy czech da danish de deu dutch el en eng english eo
+es esperanto estonian et eu fa farsi fi finnish fr fra fre french ga ger german gl greek he hebrew hi hindi hr
+hu hungarian icelandic id indonesian is it ita italian ja japanese jpn ko korean la latin latvian lithuanian
+lt lv ms nb nl nld nn no norwegian persian pl polish por portuguese pt ro romanian ru rus russian serbian sk
+sl slovak slovenian spa spanish sr sv sw swahili swedish ta tamil te telugu th thai tr turkish uk ukrainian ur
+urdu vi vietnamese welsh zh zho
+"""
+_KNOWN = frozenset(f"{_ROLES} {_LANGUAGES}".split())
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The columns that a reader needs; None is a column that the user has not named."""
+
+    source: str | None
+    targets: Sequence[str] | None = None  # empty: the reader needs no target
+    others: Sequence[str] = ()
+
+    @property
+    def named(self) -> list[str]:
+        """Every column that the user has named."""
+        return [name for name in (self.source, *(self.targets or ()), *self.others) if name is not None]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the user has named every column that the reader needs."""
+        return self.source is not None and self.targets is not None
+
+
+class Positions(NamedTuple):
+    """The columns of a selection, counted from 0."""
+
+    source: int
+    targets: list[int]
+    others: list[int]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the first rows of a table show."""
+
+    path: str
+    header: list[str]  # empty: the table has none
+    example: list[str]  # a typical row
+    widest: int  # the most columns of a row
+
+    @classmethod
+    def of(cls, path: str, rows: Sequence[list[str]], selection: Selection) -> Layout:
+        """Return the layout of a TSV or CSV file whose first rows, without empty ones, are given."""
+        first = rows[0] if rows else []
+        header = first if _has_header(first, selection) else []
+        widest = max(map(len, rows), default=0)
+        return cls(path, header, header or _typical(rows), widest)
+
+    def positions(self, selection: Selection) -> Positions:
+        """Return where the columns of a selection are; raise if that is not clear."""
+        source = None if selection.source is None else self._position(selection.source)
+        targets = [self._position(name) for name in selection.targets or ()]
+        others = [self._position(name) for name in selection.others]
+        chosen = self.completed(selection, source, targets, others)
+        if chosen.source in chosen.targets:
+            raise same_column(self.path, self._shown(chosen.source))
+        return chosen
+
+    def completed(
+        self, selection: Selection, source: int | None, targets: list[int], others: list[int]
+    ) -> Positions:
+        """Return these positions, and by the rule of this module those of columns that are not named."""
+        missing = ["source"] if source is None else []
+        missing += ["target"] if selection.targets is None else []
+        free = [i for i in range(len(self.example)) if i not in (source, *targets, *others)]
+        names = {self.header[i].strip().lower(): i for i in reversed(free)} if self.header else {}
+        if all(name in names for name in missing):
+            found = [names[name] for name in missing]
+        elif len(free) > 2 - (source is not None) - bool(targets):
+            raise self._unclear(free, missing)
+        else:
+            width = len(self.example)
+            found = [*free, width, width + 1]  # a row without such a column is malformed
+        if source is None:
+            source = found.pop(0)
+        return Positions(source, targets if selection.targets is not None else found[:1], others)
+
+    def _position(self, column: str) -> int:
+        if not is_number(column):
+            if column not in self.header:
+                raise no_column(self.path, column, self.header)
+            return self.header.index(column)
+        number = int(column)
+        if number == 0:
+            raise SeqloomError("There is no column 0.", "columns are counted from 1")
+        if number > self.widest > 0:
+            raise no_column(self.path, column, self._all_shown())
+        return number - 1
+
+    def _unclear(self, free: Sequence[int], missing: Sequence[str]) -> SeqloomError:
+        texts = [i for i in free if not self._is_id(i)]
+        chosen = zip(missing, texts if len(texts) >= len(missing) else free, strict=False)
+        options = [f"--{role}-column {self.header[i] if self.header else i + 1}" for role, i in chosen]
+        columns = ", ".join(self._all_shown())
+        return SeqloomError(
+            f"{shown(self.path)} has {len(self.example)} columns ({columns}): which is the "
+            f"{' and which the '.join(missing)}?",
+            f"name them, e.g. {' '.join(options)}"
+            + ("" if self.header else "; if the first row is a header, use its names"),
+        )
+
+    def _is_id(self, position: int) -> bool:
+        cell = self.example[position].strip().lower()
+        return cell in ("", "id", "index", "key", "line", "number") or cell.isdecimal()
+
+    def _all_shown(self) -> list[str]:
+        return [self._shown(i) for i in range(len(self.example))]
+
+    def _shown(self, position: int) -> str:
+        if position >= len(self.example):
+            return str(position + 1)
+        cell = self.example[position]
+        if self.header:
+            return cell
+        return f"{position + 1}: {cell[: _SHOWN_CELL - 1] + '…' if len(cell) > _SHOWN_CELL else cell}"
+
+
+def is_number(column: str) -> bool:
+    """Return whether a column is given by its number."""
+    return column.isdecimal() and len(column) < 10
+
+
+def no_column(path: str, column: str, names: Sequence[str]) -> SeqloomError:
+    """Return the error for a column that the table does not have."""
+    return SeqloomError(
+        f"{shown(path)} has no column {column!r}; its columns are: {', '.join(names) or 'none'}.",
+        "choose one, or a number from 1",
+    )
+
+
+def same_column(path: str, column: str) -> SeqloomError:
+    """Return the error for a source column that is also a target column."""
+    return SeqloomError(
+        f"Source and target are the same column of {shown(path)}: {column}.",
+        "name two columns with --source-column and --target-column",
+    )
+
+
+def delimiter(lines: Sequence[str]) -> str:
+    """Return the delimiter of a CSV file that begins with these lines.
+
+    It is the first of comma, semicolon and tab that gives all records the same number of columns, at least two;
+    if there is none, it is the comma.
+    """
+    return next((candidate for candidate in _DELIMITERS if _is_delimiter(candidate, lines)), _DELIMITERS[0])
+
+
+def _is_delimiter(candidate: str, lines: Sequence[str]) -> bool:
+    try:
+        records = [record for record in csv.reader(lines, delimiter=candidate) if record]
+    except csv.Error:
+        return False
+    complete = records[:-1] or records  # the last record may continue after these lines
+    widths = {len(record) for record in complete}
+    return len(widths) == 1 and widths.pop() >= 2
+
+
+def _has_header(cells: Sequence[str], selection: Selection) -> bool:
+    names = [cell.strip().lower() for cell in cells]
+    if not all(map(is_number, selection.named)):
+        return True
+    if not selection.is_complete:
+        return _names_columns(names)
+    place = int(selection.source or 1) - 1
+    return "target" in names and names[place : place + 1] == ["source"]
+
+
+def _names_columns(names: Sequence[str]) -> bool:
+    if {"source", "target"} <= set(names):
+        return True
+    distinct = {name for name in names if name}  # a column of row numbers may have an empty header
+    return len(distinct) > 1 and len(distinct) >= len(names) - 1 and all(map(_is_known, names))
+
+
+def _is_known(name: str) -> bool:
+    return all(word in _KNOWN for word in re.findall(r"[^\W_]+", name))
+
+
+def _typical(rows: Sequence[list[str]]) -> list[str]:
+    """Return the first row that has as many columns as most rows have."""
+    if not rows:
+        return []
+    [(width, _)] = Counter(map(len, rows)).most_common(1)
+    return next(row for row in rows if len(row) == width)
