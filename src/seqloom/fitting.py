@@ -17,10 +17,10 @@ _STEP = 1  # the only checkpoint of a model that learns in one go
 
 
 def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False) -> TrainState:
-    """Fits the model of a run, unless that is done: a fit that was broken off begins again."""
+    """Fit the model of a run, unless that is done: a fit that was interrupted starts again."""
     checkpoints = run.checkpoints()
-    if checkpoints.steps():
-        return TrainState(step=_STEP, finished="counted")
+    if (done := checkpoints.restore_state()) is not None:
+        return done
     model = build_counting(config, prepared.tokenizers)
     began = time.monotonic()
     with RunLog(run.folder, quiet=quiet) as log:

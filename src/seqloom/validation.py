@@ -97,7 +97,7 @@ class Validator:
             heads=[example.heads for example in own],
             on_progress=self._go_on,
         )
-        return [best[0].text for best in found]
+        return [best[0].text if best else "" for best in found]  # a diverged model may give no hypothesis
 
     def _together(self, parts: list[_Part]) -> Validation:
         """The measurements of all parts."""

@@ -114,6 +114,18 @@ def test_a_fit_that_was_broken_off_begins_again_and_a_finished_one_does_not(text
     assert Toy.fits == before + 1
 
 
+def test_a_damaged_fit_is_an_error_and_a_missing_link_is_made_again(text: Path, tmp_path: Path) -> None:
+    run = create(compose(values={"data.train": str(text), "model.name": "toy"}), tmp_path / "run", quiet=True)
+    first = continue_run(run, quiet=True)
+    best = run.folder / "checkpoints" / "best"
+    best.unlink()
+    assert continue_run(run, quiet=True) == first
+    assert best.readlink() == Path("step-1")
+    (run.folder / "checkpoints" / "step-1" / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(SeqloomError, match=r"step-1/model\.safetensors is damaged"):
+        continue_run(run, quiet=True)
+
+
 def test_it_cannot_start_from_another_run(text: Path) -> None:
     values = {"data.train": str(text), "model.name": "toy", "train.init_from": "runs/other"}
     with pytest.raises(SeqloomError, match="counted anew from its data"):

@@ -66,10 +66,17 @@ class Patient:
     def validation(self) -> list[Mapping[str, Any]]:
         return [line for line in self.metrics if line["kind"] == "valid" and line.get("loss") is not None]
 
+    @property
+    def failed_validation(self) -> list[Mapping[str, Any]]:
+        """The validations whose loss, or what chooses the best checkpoint, was not finite."""
+        names = {"loss", self.config.best_by}
+        lines = [line for line in self.metrics if line["kind"] == "valid"]
+        return [line for line in lines if any(line[name] is None for name in names & line.keys())]
+
 
 def diagnose(patient: Patient) -> list[Finding]:
     """Everything that is wrong with the run."""
-    checks = (_learning_rate, _stuck, _fit, _gradients, _padding, _data, _numbers, _heads)
+    checks = (_learning_rate, _stuck, _validations, _fit, _gradients, _padding, _data, _numbers, _heads)
     return [finding for check in checks for finding in check(patient)]
 
 
@@ -119,6 +126,17 @@ def _stuck(patient: Patient) -> Iterator[Finding]:
             "The model has hardly learned anything.",
             f"the training loss went from {losses[0]:.3g} to {losses[-1]:.3g}",
             "try a higher train.learning_rate, fewer layers, or see `seqloom data check` for wrong pairs",
+        )
+
+
+def _validations(patient: Patient) -> Iterator[Finding]:
+    if failed := patient.failed_validation:
+        count = sum(line["kind"] == "valid" for line in patient.metrics)
+        yield Finding(
+            "Validations were not finite (NaN or infinity): the model diverged.",
+            f"{len(failed):,} of {count:,} validations, first at step {failed[0]['step']:,}",
+            f"train again with a lower train.learning_rate (it was {patient.config.learning_rate:g}), longer "
+            "train.warmup, or train.clip=1",
         )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import torch
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
@@ -38,20 +40,25 @@ MODEL, TRAINING, STATE, BEST, AVERAGE = (
 )
 
 
+_Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
 @dataclass
 class TrainState:
-    """Where a run stands; with the tensors beside it, all that is needed to go on exactly."""
+    """The progress of a run; with the tensors beside it, all that is needed to continue exactly."""
 
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0  # batches of this epoch already used
-    seconds: float = 0.0
-    target_tokens: int = 0
-    skipped: int = 0  # updates left out because a gradient was not finite
-    split: int = 0  # updates whose batches had to be cut because memory ran out
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)  # when it is read from a file
+
+    step: _Count = 0
+    epoch: _Count = 0
+    batch: _Count = 0  # batches of this epoch already used
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    target_tokens: _Count = 0
+    skipped: _Count = 0  # updates left out because a gradient was not finite
+    split: _Count = 0  # updates whose batches had to be cut because memory ran out
     best: float | None = None  # the goal at its best, higher is better
-    best_step: int | None = None
-    worse: int = 0  # validations since then
+    best_step: _Count | None = None
+    worse: _Count = 0  # validations since then
     finished: str = ""  # why the run ended, once it has
     interim: bool = False  # saved off schedule because the run was stopped; forgotten at the next save
 
@@ -124,6 +131,8 @@ def check_sums(folder: Path, names: Iterable[str], *, record: str = STATE, token
     """Raises if one of a checkpoint's files is not the one whose checksum was recorded, or a run has others."""
     values = _read_json(folder / record)
     sums = values.get("sha256", {})
+    if not isinstance(sums, dict):
+        raise _unreadable(folder / record, "its checksums are not an object")
     if tokenizers and values.get("tokenizers", tokenizers) != tokenizers:
         raise SeqloomError(
             f"The checkpoint {folder} is of another run: it was trained with other tokenizers.",
@@ -240,27 +249,37 @@ class Checkpoints:
         ]
 
     def restore(self, model: nn.Module, *, tidy: bool = True) -> tuple[dict[str, Tensor], TrainState] | None:
-        """Loads the newest checkpoint's weights into the model; its other tensors and its state."""
+        """Load the newest checkpoint's weights into the model; return its other tensors and its state."""
+        state = self.restore_state(tidy=tidy)
+        if state is None:
+            return None
+        folder = self.path(state.step)
+        load_weights(model, folder / MODEL)
+        return read_tensors(folder / TRAINING), state
+
+    def restore_state(self, *, tidy: bool = True) -> TrainState | None:
+        """Check the newest checkpoint and return its state; `best` and the kept checkpoints follow from it."""
         steps = self.steps()
         if not steps:
             return None
-        folder = self.path(steps[-1])
-        state = self._read_state(folder)
-        load_weights(model, folder / MODEL)
+        state = self._read_state(self.path(steps[-1]))
         if tidy:
             self._settle(state)
-        return read_tensors(folder / TRAINING), state
+        return state
 
     def _read_state(self, folder: Path) -> TrainState:
         values = _read_json(folder / STATE)
         sums, _ = values.pop("sha256", None), values.pop("tokenizers", "")
         try:
-            state = TrainState(**values)
-        except TypeError as error:
-            raise _unreadable(folder / STATE, error) from error
-        if not isinstance(sums, dict) or "step" not in values:
-            raise _unreadable(folder / STATE, "it is incomplete")
+            state = TypeAdapter(TrainState).validate_json(json.dumps(values))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise _unreadable(folder / STATE, f"{first['loc'][0]}: {first['msg'].lower()}") from error
+        if sums is None or folder.name != f"step-{values.get('step')}":
+            raise _unreadable(folder / STATE, "it is incomplete or that of another step")
         check_sums(folder, (MODEL, TRAINING), tokenizers=self.tokenizers)
+        if state.best is not None and not math.isfinite(state.best):  # older versions wrote NaN
+            state.best = state.best_step = None
         return state
 
     def average(self, model: nn.Module, count: int) -> None:

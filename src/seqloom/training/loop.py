@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -29,12 +30,23 @@ from seqloom.training.schedule import learning_rate
 from seqloom.training.window import Window
 from seqloom.types import Batch
 
+_AGAINST_DIVERGING = "lower train.learning_rate, lengthen train.warmup, or set train.clip=1"
+
 
 class Validation(NamedTuple):
     """Measurements on the validation part, and the one number (higher is better) that chooses the best."""
 
     metrics: dict[str, float]
     goal: float
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the weights can be compared with others: those of a diverged model give NaN or infinity."""
+        return math.isfinite(self.goal) and math.isfinite(self.metrics["loss"])
+
+    def is_better(self, best: float | None) -> bool:
+        """Return whether this is the best validation; one that is not finite never is."""
+        return self.is_finite and (best is None or self.goal > best)
 
 
 class Feed(NamedTuple):
@@ -109,6 +121,8 @@ class Trainer:
                 break
             if stopping:
                 break
+        if state.finished and state.best is None:
+            raise self._diverged()
         if state.finished and not self.checkpoints.has_average():
             self._average_checkpoints()
         return state
@@ -218,10 +232,21 @@ class Trainer:
             raise SeqloomError(
                 f"Training stopped at step {self.state.step}: the last {window.skipped_in_a_row} gradients "
                 "were not finite (NaN or infinity).",
-                "lower train.learning_rate, lengthen train.warmup, or set train.clip=1; "
-                "the last checkpoint is good",
+                f"{_AGAINST_DIVERGING}; {self._last_checkpoint()}",
             )
         window.reset(self.state)
+
+    def _diverged(self) -> SeqloomError:
+        """The error of a run that ended without a single validation that could be compared."""
+        return SeqloomError(
+            f"Training ended at step {self.state.step:,} ({self.state.finished}), but no validation was finite "
+            "(NaN or infinity): the model diverged, and there is no best checkpoint.",
+            f"start a new run: {_AGAINST_DIVERGING}",
+        )
+
+    def _last_checkpoint(self) -> str:
+        steps = self.checkpoints.steps()
+        return f"the last checkpoint is that of step {steps[-1]:,}" if steps else "there is no checkpoint yet"
 
     def _validate(self) -> bool:
         """Measures the weights that would be served, remembers the best, and saves; False if it was stopped."""
@@ -236,11 +261,16 @@ class Trainer:
             self.average.swap()
         if result is None:
             return False
-        improved = state.best is None or result.goal > state.best
+        improved = result.is_better(state.best)
         if improved:
             state.best, state.best_step, state.worse = result.goal, state.step, 0
         else:
             state.worse += 1
+        if not result.is_finite:
+            self.log.say(
+                f"validation at step {state.step:,} is not finite (NaN or infinity), so its checkpoint cannot "
+                f"be the best; if this happens again, {_AGAINST_DIVERGING}"
+            )
         if config.patience and state.worse >= config.patience and not state.finished:
             state.finished = f"{config.best_by} has not improved for {state.worse} validations"
         self.log.record("valid", state.step, {**result.metrics, "best": improved, "seconds": state.seconds})
@@ -316,7 +346,7 @@ class Trainer:
         if result is None:
             self.state.finished = ""  # to the caller; the checkpoint says that only this is left to do
             return
-        better = self.state.best is None or result.goal > self.state.best
+        better = result.is_better(self.state.best)
         self.log.record("average", self.state.step, {**result.metrics, "of": len(steps), "best": better})
         if self.team.leads:
             self.checkpoints.save_average(self.model, steps, best=better)

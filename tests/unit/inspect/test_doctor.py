@@ -33,7 +33,7 @@ def _train(losses: list[float | None], **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _valid(losses: list[float]) -> list[dict[str, Any]]:
+def _valid(losses: list[float | None]) -> list[dict[str, Any]]:
     return [{"kind": "valid", "step": 100 * i, "loss": loss} for i, loss in enumerate(losses, 1)]
 
 
@@ -75,6 +75,10 @@ LAYERS = {"encoder.0": 1e-7, "encoder.1": 0.1, "decoder.0": 0.1, "decoder.1": 0.
         (
             _train([6.0, 5.99, 5.98, 5.97, 5.96]),
             "hardly learned anything. the training loss went from 6 to 5.96",
+        ),
+        (
+            _valid([None, 3.0, None]),
+            "not finite (NaN or infinity): the model diverged. 2 of 3 validations, first at",
         ),
         (_valid([5.0, 3.0, 2.5, 2.8]), "over-fits: it still learns the training data"),
         (_valid([5.0, 4.0, 3.5, 3.0, 2.7]), "still getting better"),

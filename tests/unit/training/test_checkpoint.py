@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from seqloom.errors import SeqloomError
+from seqloom.files import sealed, unsealed, write_json
 from seqloom.team import Team
 from seqloom.training.checkpoint import (
     Checkpoints,
@@ -275,6 +277,45 @@ def test_a_crash_before_the_average_was_served_is_mended(tmp_path: Path, toy: Bu
     os.symlink("step-2", tmp_path / "best")
     checkpoints.restore(model)
     assert os.readlink(tmp_path / "best") == ("average" if best else "step-2")
+
+
+WRONG: list[dict[str, object]] = [
+    {"step": "5"},
+    {"step": 6},
+    {"step": -5},
+    {"step": None},
+    {"epoch": 1.5},
+    {"batch": -1},
+    {"batch": 10**30},
+    {"seconds": "now"},
+    {"seconds": math.inf},
+    {"best": []},
+    {"best": "high"},
+    {"best_step": {}},
+    {"finished": True},
+    {"finished": None},
+    {"interim": 3},
+    {"sha256": []},
+    {"sha256": None},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_a_resealed_state_with_wrong_values_is_named(
+    tmp_path: Path, toy: Build, wrong: dict[str, object]
+) -> None:
+    _save(Checkpoints(tmp_path), toy(), 5, best_step=5)
+    file = tmp_path / "step-5" / "state.json"
+    write_json(file, sealed({**unsealed(json.loads(file.read_text())), **wrong}))
+    with pytest.raises(SeqloomError, match=r"step-5/state\.json cannot be read"):
+        Checkpoints(tmp_path).restore(toy())
+
+
+def test_a_best_validation_of_nan_that_an_older_version_wrote_is_forgotten(tmp_path: Path, toy: Build) -> None:
+    state = TrainState(step=5, best=math.nan, best_step=5)
+    Checkpoints(tmp_path).save(weights_of(toy()), {}, state)
+    restored = Checkpoints(tmp_path).restore_state()
+    assert restored == TrainState(step=5)
 
 
 def test_no_bit_of_the_state_changes_unnoticed(tmp_path: Path, toy: Build) -> None:

@@ -82,6 +82,37 @@ def test_early_stopping_and_the_best_checkpoint(make_trainer: Make) -> None:
     assert trainer.checkpoints.steps() == [4, 8, 10]  # the best one and the last two
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_validation_that_is_not_finite_never_becomes_the_best(make_trainer: Make, bad: float) -> None:
+    trainer = make_trainer(max_steps=12, validate=_goals(bad, -3.0, bad))
+    state = trainer.run()
+    assert (state.best, state.best_step, state.worse) == (-3.0, 8, 1)
+    assert os.readlink(trainer.checkpoints.folder / "best") == "step-8"
+    assert [line.split(" is not finite")[0] for line in trainer.log.said] == [
+        "validation at step 4",
+        "validation at step 12",
+    ]
+
+
+def test_a_metric_of_a_model_whose_loss_is_nan_never_becomes_the_best(make_trainer: Make) -> None:
+    results = iter([Validation({"loss": math.nan}, 90.0), Validation({"loss": 1.0}, 10.0)])
+    state = make_trainer(max_steps=8, validate=lambda: next(results)).run()
+    assert (state.best, state.best_step) == (10.0, 8)
+
+
+@pytest.mark.parametrize("limits", [{"max_steps": 8}, {"max_steps": 99, "patience": 2}])
+def test_a_run_without_a_finite_validation_is_an_error_that_keeps_the_checkpoints(
+    make_trainer: Make, limits: dict[str, int]
+) -> None:
+    trainer = make_trainer(validate=_goals(math.nan, math.nan), average=2, **limits)
+    with pytest.raises(SeqloomError, match="no validation was finite"):
+        trainer.run()
+    assert trainer.checkpoints.steps() == [4, 8]
+    assert not (trainer.checkpoints.folder / "best").exists()
+    with pytest.raises(SeqloomError, match="no validation was finite"):  # resumed
+        make_trainer(validate=_goals(), **limits).run()
+
+
 def test_validation_and_checkpoints_have_their_own_rhythm(make_trainer: Make) -> None:
     trainer = make_trainer(max_steps=10, validate_every=3, checkpoint_every=4, keep=100)
     trainer.run()
