@@ -107,6 +107,8 @@ def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
             prepared.tokenizers.save(draft.tokenizer_folder)
             prepared.report.save(folder / "data-report.json")
             write_json(draft.data_file, sealed(prepared.record.model_dump()))
+            if file := architecture(config.model.name).file_name:
+                write_json(draft.import_file, sealed({"file": file}))
             if warm and model:
                 sums = {draft.initial_file.name: write_tensors(draft.initial_file, weights_of(model))}
                 write_json(folder / _WARM_START, sealed({**warm.as_dict(), "sha256": sums}))

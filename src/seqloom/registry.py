@@ -1,14 +1,22 @@
-"""The one dict of architectures. A file in models/ or statistical/ registers itself when it is imported."""
+"""The one dict of architectures.
+
+A file in models/ or statistical/ registers itself when it is imported. A file of the user does so as well: in
+Python by `import my_model`, on the command line by `--import my_model.py`.
+"""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-from seqloom.errors import unknown
+from seqloom.errors import SeqloomError, require_known, unknown
 from seqloom.settings import ModelSettings
 
 # Packages whose every module is imported when the registry is asked: adding an architecture is one file.
@@ -32,9 +40,20 @@ class Architecture:
     task: Task = "translate"
     counting: bool = False  # fitted at once by counting or EM, not trained by gradient
     defaults: Mapping[str, Any] = field(default_factory=dict)  # dotted options of other sections, likewise
+    home: str | None = None  # the file or module of the user that registers it; None: it is part of seqloom
+
+    @property
+    def file_name(self) -> str | None:
+        """The name of the user's file that registers it, without its folder."""
+        return Path(self.home).name if self.home and self.home.endswith(".py") else None
+
+
+class UnknownModel(SeqloomError):
+    """The error for the name of a model that is not registered."""
 
 
 _ARCHITECTURES: dict[str, Architecture] = {}
+_IMPORTED: set[Path] = set()  # files of the user that have been executed
 
 
 def register(
@@ -48,16 +67,61 @@ def register(
     counting: bool = False,
     defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator that makes a model class (or a builder) available under a name."""
+    """Return a decorator that makes a model class (or a builder) available under a name.
+
+    A file of the user may register its own name again, as a notebook does when a cell is run twice.
+    """
+    require_known("task", task, get_args(Task))
+    home = _home(sys._getframe(1).f_globals)
 
     def add(build: Callable[..., Any]) -> Callable[..., Any]:
-        assert name not in _ARCHITECTURES, f"two architectures are called {name}"
+        known = _ARCHITECTURES.get(name)
+        if known and (home is None or known.home != home):
+            raise SeqloomError(
+                f"There are two models called {name!r}, one of them in {home or known.home or 'seqloom'}.",
+                "choose another name",
+            )
         _ARCHITECTURES[name] = Architecture(
-            name, summary, paper, settings, build, overrides or {}, task, counting, defaults or {}
+            name, summary, paper, settings, build, overrides or {}, task, counting, defaults or {}, home
         )
         return build
 
     return add
+
+
+def _home(namespace: Mapping[str, Any]) -> str | None:
+    """Return the file, or else the module, that a namespace belongs to; None if it is part of seqloom."""
+    module = str(namespace["__name__"])
+    return None if module.startswith("seqloom.") else str(namespace.get("__file__") or module)
+
+
+def import_file(path: str | Path) -> None:
+    """Execute a Python file of the user, once, so that the models it registers are known.
+
+    Nothing calls this but the user's own request: a run directory never leads here.
+    """
+    file = Path(path).resolve()
+    if file in _IMPORTED:
+        return
+    name = f"seqloom_import_{file.stem}"
+    spec = spec_from_file_location(name, file) if file.is_file() else None
+    if spec is None or spec.loader is None:
+        raise SeqloomError(f"{path} is not a Python file.", "--import needs a file that ends in .py")
+    sys.modules[name] = module = module_from_spec(spec)
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))  # it may import files beside it
+    try:
+        spec.loader.exec_module(module)
+    except SeqloomError:
+        raise
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        raise SeqloomError(
+            f"{path} cannot be imported: {type(error).__name__}: {error} ({Path(line.filename).name}, "
+            f"line {line.lineno}).",
+            f"python {path} prints the whole traceback",
+        ) from error
+    _IMPORTED.add(file)
 
 
 def architectures(*, counting: bool | None = None) -> dict[str, Architecture]:
@@ -70,8 +134,9 @@ def architectures(*, counting: bool | None = None) -> dict[str, Architecture]:
 
 
 def architecture(name: str) -> Architecture:
-    """The architecture of that name, or an error that lists the nearest ones."""
+    """Return the architecture of that name, or raise an error that lists the nearest ones."""
     known = architectures()
     if name not in known:
-        raise unknown("model", name, known)
+        error = unknown("model", name, known)
+        raise UnknownModel(error.message, f"{error.hint}; a model in a file of your own needs --import FILE")
     return known[name]

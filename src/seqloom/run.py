@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 
 from seqloom.config import Config, from_tree, read_yaml
 from seqloom.decode.shortlist import Shortlist
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, quoted
 from seqloom.files import check_sealed_text, read_json, read_sealed
+from seqloom.registry import UnknownModel
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import AVERAGE, BEST, MODEL, Checkpoints, check_sums
 from seqloom.training.log import read_metrics
@@ -57,9 +59,31 @@ class Run:
         """The weights that the run starts from, if not from random ones."""
         return self.folder / "initial.safetensors"
 
+    @property
+    def import_file(self) -> Path:
+        """The name of the user's file that defines the model, if it is not part of seqloom."""
+        return self.folder / "import.json"
+
     def config(self) -> Config:
         check_sealed_text(self.config_file)
-        return from_tree(read_yaml(self.config_file), where=str(self.config_file))
+        tree = read_yaml(self.config_file)
+        try:
+            return from_tree(tree, where=str(self.config_file))
+        except UnknownModel as error:
+            if (file := self._imported()) is None:
+                raise
+            raise SeqloomError(
+                f"The model of {self.folder} is defined in the file {quoted(file)}, which is not imported.",
+                f"if you have that file and trust it: seqloom --import {shlex.quote(file)} ...; "
+                "in Python, import it before loading the run",
+            ) from error
+
+    def _imported(self) -> str | None:
+        """Return the recorded name of the user's file, without any folder. It is shown, never executed."""
+        try:
+            return Path(str(read_sealed(self.import_file)["file"])).name
+        except (SeqloomError, KeyError):
+            return None
 
     def tokenizers(self) -> TokenizerPair:
         return TokenizerPair.load(self.tokenizer_folder)

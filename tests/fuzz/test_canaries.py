@@ -35,6 +35,7 @@ from seqloom.inspect.searchtree import SearchTree, search_tree
 from seqloom.inspect.searchtree_page import tree_page
 from seqloom.loading import load, load_decoder
 from seqloom.pipeline import continue_run, create
+from seqloom.registry import import_file
 from seqloom.run import Run
 from seqloom.text.frames import read_features
 
@@ -399,6 +400,18 @@ def named(model: str) -> Canary:
     return Canary(plant, translate, careless if model.startswith("os") else None)
 
 
+def importing(name: str) -> Canary:
+    """A run that names a Python file, which is there, as the one that defines its model."""
+
+    def plant(nest: Nest) -> None:
+        nest.config("model: {name: evil}\n")
+        for folder in (nest.run, nest.folder):
+            (folder / "evil.py").write_text(f"import os\nos.mkdir({str(nest.marker)!r})\n")
+        nest.put("import.json", json.dumps({"file": name.replace("RUN", str(nest.run))}))
+
+    return Canary(plant, translate, lambda nest: import_file(nest.run / "evil.py"))
+
+
 def option(text: str) -> Canary:
     """An option of a stranger's configuration that names a place outside."""
 
@@ -518,6 +531,8 @@ CANARIES: dict[str, Canary] = {
     "a model by an import string": named("os:mkdir"),
     "a model by a dotted name": named("os.mkdir"),
     "a model by a path": named("../../outside/mine"),
+    "a file to import": importing("evil.py"),
+    "a file to import by its path": importing("RUN/evil.py"),
     "a data set by a path": Canary(lambda nest: None, lambda nest: dataset("../../outside")),
     "data of their own": option("data train OUT/mine"),
     "a tokenizer of their own": option("text model OUT/mine"),

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from seqloom import registry
 from seqloom.errors import SeqloomError
-from seqloom.registry import architecture, architectures, register
+from seqloom.registry import architecture, architectures, import_file, register
 from seqloom.settings import ModelSettings
 
 
@@ -29,7 +33,8 @@ def test_every_size_of_every_architecture_is_valid() -> None:
 def test_a_near_miss_is_guessed() -> None:
     with pytest.raises(SeqloomError, match="no model called 'transfomer'") as caught:
         architecture("transfomer")
-    assert caught.value.hint == "did you mean 'transformer'?"
+    assert caught.value.hint.startswith("did you mean 'transformer'?")
+    assert "--import FILE" in caught.value.hint
 
 
 def test_a_far_miss_lists_what_there_is() -> None:
@@ -47,5 +52,74 @@ def test_a_name_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert add(build) is build
     assert registry._ARCHITECTURES["toy"].overrides == {"width": 3}
-    with pytest.raises(AssertionError, match="two architectures are called toy"):
-        add(build)
+    assert add(build) is build  # a cell of a notebook that is run twice
+    elsewhere: dict[str, Any] = {"__name__": "other", "__file__": "/else/other.py", "register": register}
+    exec("def again(**how): return register('toy', **how)", elsewhere)
+    with pytest.raises(SeqloomError, match=r"two models called 'toy', one of them in /else/other\.py"):
+        elsewhere["again"](summary="s", paper="p", settings=ModelSettings)(build)
+
+
+def test_a_model_of_seqloom_cannot_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ARCHITECTURES", dict(architectures()))
+    with pytest.raises(SeqloomError, match="two models called 'transformer'"):
+        register("transformer", summary="s", paper="p", settings=ModelSettings)(object)
+
+
+def test_an_unknown_task_is_an_error() -> None:
+    with pytest.raises(SeqloomError, match="no task called 'summarise'"):
+        register("toy", summary="s", paper="p", settings=ModelSettings, task="summarise")  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry that forgets what the test registers."""
+    monkeypatch.setattr(registry, "_ARCHITECTURES", dict(architectures()))
+    monkeypatch.setattr(registry, "_IMPORTED", set())
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def test_a_file_is_imported_once_with_the_files_beside_it(
+    clean: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "summary_of_toy.py").write_text("SUMMARY = 'a toy'\n")
+    (tmp_path / "my-toy.py").write_text(
+        "from summary_of_toy import SUMMARY\n"
+        "from seqloom.models.transformer import Transformer, TransformerSettings\n"
+        "from seqloom.registry import register\n"
+        "register('toy', summary=SUMMARY, paper='p', settings=TransformerSettings)(Transformer)\n"
+        "with open('times', 'a') as file: file.write('x')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for path in ("my-toy.py", tmp_path / "my-toy.py"):
+        import_file(path)
+    assert (tmp_path / "times").read_text() == "x"
+    assert (architecture("toy").summary, architecture("toy").file_name) == ("a toy", "my-toy.py")
+    assert architecture("transformer").file_name is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "import not_there_at_all\n",
+            "ModuleNotFoundError: No module named 'not_there_at_all' (mine.py, line 1)",
+        ),
+        ("\n1 / 0\n", "ZeroDivisionError: division by zero (mine.py, line 2)"),
+        ("def (:\n", "SyntaxError: invalid syntax"),
+    ],
+)
+def test_a_file_that_fails_names_its_error_and_its_line(
+    clean: None, tmp_path: Path, content: str, message: str
+) -> None:
+    (tmp_path / "mine.py").write_text(content)
+    with pytest.raises(SeqloomError) as caught:
+        import_file(tmp_path / "mine.py")
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["none.py", "folder", "notes.txt"])
+def test_what_is_no_python_file_is_refused(clean: None, tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(SeqloomError, match="is not a Python file"):
+        import_file(tmp_path / name)

@@ -30,10 +30,12 @@ from seqloom.cli import (
     train,
     translate,
 )
+from seqloom.cli.importing import Commands, Imports
 from seqloom.errors import SeqloomError
 
 app = typer.Typer(
     name="seqloom",
+    cls=Commands,
     help="Sequence-to-sequence learning: bring pairs, leave with a model that is trained and measured.",
     no_args_is_help=True,
     add_completion=False,
@@ -72,6 +74,7 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
+    imports: Imports = None,
 ) -> None:
     pass
 
