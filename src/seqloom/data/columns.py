@@ -5,7 +5,8 @@ column is named by its header, or if its cells include `source` and `target`. Wh
 also a header if all cells are well-known names, such as `id`, `english` and `german`, and no two are equal.
 
 Columns that are not named are those whose header is `source` and `target`, or the only ones that are left. If
-more are left, the user has to name them.
+more are left, the user has to name them; only if nothing but a source is needed and there is no header, it is
+the first column.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Layout:
         names = {self.header[i].strip().lower(): i for i in reversed(free)} if self.header else {}
         if all(name in names for name in missing):
             found = [names[name] for name in missing]
-        elif len(free) > 2 - (source is not None) - bool(targets):
+        elif len(free) > 2 - (source is not None) - bool(targets) and not self._is_first(selection):
             raise self._unclear(free, missing)
         else:
             width = len(self.example)
@@ -112,6 +113,10 @@ class Layout:
         if source is None:
             source = found.pop(0)
         return Positions(source, targets if selection.targets is not None else found[:1], others)
+
+    def _is_first(self, selection: Selection) -> bool:
+        """Return whether the first column that is left is the source: nothing but a source is needed."""
+        return selection.targets == [] and not self.header
 
     def _position(self, column: str) -> int:
         if not is_number(column):

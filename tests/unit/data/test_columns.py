@@ -61,6 +61,7 @@ def test_an_error_without_a_header_shows_numbers_and_cells(write: Write) -> None
     assert "if the first row is a header" in raised.value.hint
     assert "y" * 40 not in raised.value.message
     assert pairs(path, "1", "2") == [("lemma one", "x")]
+    assert sources(path) == ["lemma one"]
 
 
 def test_columns_called_source_and_target_need_not_be_named(write: Write) -> None:
