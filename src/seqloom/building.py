@@ -14,8 +14,9 @@ from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
 from seqloom.run import Run
 from seqloom.statistical.counting import CountingModel
+from seqloom.tensors import read_tensors
 from seqloom.text.pair import TokenizerPair
-from seqloom.training.checkpoint import assign_weights, read_tensors
+from seqloom.training.checkpoint import assign_weights
 
 
 def build_model(config: Config, tokenizers: TokenizerPair) -> nn.Module:

@@ -6,11 +6,10 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from seqloom.errors import SeqloomError, quoted
 
@@ -126,38 +125,13 @@ def read_object(path: Path) -> dict[str, Any]:
     return value
 
 
-def check_can_write(path: Path) -> None:
-    """Raises before any work is done if the file could not be written in the end."""
-    if path.is_dir():
-        raise SeqloomError(f"{path} is a folder, not a file to write to.", "name a file")
-    if not os.access(path.parent, os.W_OK):
-        raise SeqloomError(f"{path} cannot be written: there is no folder {path.parent} to write to.")
-
-
-@contextmanager
-def output(path: Path | None) -> Iterator[IO[str]]:
-    """Where to write text: standard output as it comes, or a file that appears when it is whole."""
-    if path is None or str(path) == "-":
-        yield sys.stdout
-        sys.stdout.flush()
-        return
-    partial = path.with_name(f".{path.name}.part")
-    try:
-        partial.unlink(missing_ok=True)  # a link that somebody put there is not written through
-        file = partial.open("x", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise SeqloomError(f"{path} cannot be written: {error.strerror}.", "choose another --out") from error
-    try:
-        with file:
-            yield file
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder to fill; when the block ends well, it appears under its name, complete."""
+    """Yield a temporary folder to fill; when the block ends without an error, it appears at `path`.
+
+    If `path` is a link, the folder appears where the link leads to.
+    """
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path
     temporary = path.with_name(f".{path.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)

@@ -28,12 +28,12 @@ from seqloom.machine import busy_elsewhere, keep_freed_memory
 from seqloom.registry import architecture
 from seqloom.run import Run
 from seqloom.team import Team
+from seqloom.tensors import write_tensors
 from seqloom.training.checkpoint import (
     TrainState,
     check_sums,
     load_weights,
     weights_of,
-    write_tensors,
 )
 from seqloom.training.log import RunLog, duration
 from seqloom.training.loop import Trainer

@@ -29,11 +29,12 @@ from seqloom.config import compose, from_tree, read_yaml
 from seqloom.data.datasets import dataset
 from seqloom.errors import SeqloomError
 from seqloom.exchange.marian import import_marian
-from seqloom.files import output, write_json
+from seqloom.files import write_json
 from seqloom.inspect.facts import describe
 from seqloom.inspect.searchtree import SearchTree, search_tree
 from seqloom.inspect.searchtree_page import tree_page
 from seqloom.loading import load, load_decoder
+from seqloom.outputs import output
 from seqloom.pipeline import continue_run, create
 from seqloom.registry import import_file
 from seqloom.run import Run
@@ -524,7 +525,8 @@ CANARIES: dict[str, Canary] = {
         lambda nest: ((nest.run / "metrics.jsonl").unlink(), os.mkfifo(nest.run / "metrics.jsonl")), info
     ),
     "a device without end": Canary(lambda nest: nest.link("tokenizer/joint.model", "/dev/zero"), translate),
-    "a link where answers are written": waylaid(".answers.txt.part", write_out),
+    "a link where answers are written": waylaid(".answers.txt.part.txt", write_out),
+    "a link where answers are locked": waylaid(".answers.txt.lock", write_out),
     "a link where a record is written": waylaid(".a.json.tmp", write_record),
     "a checkpoint by a path": by_path("../../other/checkpoints/step-4"),
     "a checkpoint by an absolute path": by_path("{}/other/checkpoints/step-4"),

@@ -22,7 +22,7 @@ from seqloom.inspect.doctor import Patient, diagnose
 from seqloom.inspect.facts import describe
 from seqloom.loading import load, load_filler, load_generator, load_scorer
 from seqloom.run import Run
-from seqloom.training.checkpoint import read_tensors
+from seqloom.tensors import read_tensors
 
 
 def use(folder: Path) -> None:

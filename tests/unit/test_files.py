@@ -13,7 +13,6 @@ from seqloom.files import (
     check_sealed_text,
     mend,
     new_folder,
-    output,
     point_to,
     read_sealed,
     remove_folder,
@@ -94,25 +93,6 @@ def test_a_link_moves_in_one_step(tmp_path: Path) -> None:
 def test_the_checksum(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"abc")
     assert sha256(tmp_path / "a") == hashlib.sha256(b"abc").hexdigest()
-
-
-def test_output_appears_when_it_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "out.txt"
-    with output(path) as file:
-        file.write("ä\n")
-        assert not path.exists()
-    assert path.read_text(encoding="utf-8") == "ä\n"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_output_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "out.txt"
-    path.write_text("old")
-    with contextlib.suppress(ZeroDivisionError), output(path) as file:
-        file.write("half")
-        raise ZeroDivisionError
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 VALUES = {"name": "ä", "steps": [1, 2], "rate": 0.1, "inner": {"b": None, "a": True}}

@@ -14,7 +14,8 @@ import seqloom
 
 PACKAGE = Path(seqloom.__file__).parent
 LAYERS = [
-    {"errors", "types", "settings", "registry", "files", "machine", "progress", "team"},
+    {"errors", "types", "settings", "registry", "files", "locks", "outputs"}
+    | {"tensors", "machine", "progress", "team"},
     {"text", "nn", "evaluate"},
     {"data", "models", "statistical"},
     {"decode", "training"},

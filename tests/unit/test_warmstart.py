@@ -14,7 +14,7 @@ from seqloom.config import compose
 from seqloom.errors import SeqloomError
 from seqloom.pipeline import continue_run, create
 from seqloom.run import Run
-from seqloom.training.checkpoint import read_tensors
+from seqloom.tensors import read_tensors
 
 WORDS = ["red", "blue", "dog", "cat", "runs", "sits", "the", "a"]
 

@@ -60,7 +60,7 @@ def align(
     """
     from seqloom.data.report import DataReport
     from seqloom.evaluate.alignment import pharaoh
-    from seqloom.files import check_can_write, output
+    from seqloom.outputs import check_can_write, output
     from seqloom.statistical.alignment.align import check_names
     from seqloom.statistical.alignment.words import number, read_words
 

@@ -128,7 +128,7 @@ def make(
 ) -> None:
     """Writes pairs of a generated task as TSV."""
     from seqloom.data.tasks import generate
-    from seqloom.files import output
+    from seqloom.outputs import output
 
     examples = generate(task, count, seed)
     with output(out) as file:

@@ -57,7 +57,7 @@ def evaluate(
     from seqloom.evaluate.report import Report, as_tables, make_report
     from seqloom.evaluate.versus import as_table, versus
     from seqloom.exchange.engines import Wanted
-    from seqloom.files import check_can_write, write_atomically
+    from seqloom.outputs import check_can_write, write_output
     from seqloom.progress import counter
     from seqloom.run import Run
     from seqloom.team import Team, joined
@@ -123,7 +123,7 @@ def evaluate(
         both = (report, measured(other, (), theirs, its_engine))
         others.append(versus(str(other), test.sources, (texts, theirs), test.references, chosen, both))
     if out:
-        write_atomically(out, "".join(text.replace("\n", " ") + "\n" for text in texts))
+        write_output(out, "".join(text.replace("\n", " ") + "\n" for text in texts))
     if plot:
         from seqloom.inspect.buckets import bucket_picture
 

@@ -87,10 +87,10 @@ def _readable(value: Any) -> str:
 
 
 def _cost(path: Path, length: int, assignments: list[str], plot: Path | None, json_: bool) -> None:
-    from seqloom.files import check_can_write
     from seqloom.inspect.cost import predict
     from seqloom.inspect.cost_measure import measure
     from seqloom.inspect.picture import check_suffix
+    from seqloom.outputs import check_can_write
 
     if plot:
         check_suffix(plot)

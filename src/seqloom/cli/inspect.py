@@ -53,9 +53,9 @@ def gradients(
 
     The pairs come from the validation part of each model's own data.
     """
-    from seqloom.files import check_can_write
     from seqloom.inspect.gradients import longest_batches, measure_gradients
     from seqloom.inspect.picture import check_suffix, new_figure
+    from seqloom.outputs import check_can_write
     from seqloom.progress import counter
 
     if out:

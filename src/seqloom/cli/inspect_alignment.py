@@ -47,9 +47,9 @@ def alignment(
     """Align a corpus and show one of its pairs: how probable every link is, and which were chosen."""
     from seqloom.data.report import DataReport
     from seqloom.evaluate.alignment import pharaoh
-    from seqloom.files import check_can_write
     from seqloom.inspect.alignment import AlignedPair, alignment_picture
     from seqloom.inspect.picture import check_suffix, new_figure
+    from seqloom.outputs import check_can_write
     from seqloom.statistical.alignment.align import check_names
     from seqloom.statistical.alignment.words import number, read_words
 

@@ -28,11 +28,11 @@ def attention(
 ) -> None:
     """Show where the decoder looked while it wrote: every layer and head, one of them, or their mean."""
     from seqloom.cli.inspect_search import parse_tree
-    from seqloom.files import check_can_write
     from seqloom.inspect.attention import attention_picture, attention_text
     from seqloom.inspect.heads import head_attention, heads_picture
     from seqloom.inspect.picture import check_suffix, new_figure
     from seqloom.loading import load_decoder
+    from seqloom.outputs import check_can_write
     from seqloom.types import Head
 
     if (layer is None) != (head is None) or (mean and layer is not None):

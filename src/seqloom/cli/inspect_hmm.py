@@ -21,8 +21,8 @@ def hmm(
     json_: Annotated[bool, typer.Option("--json", help="Print states, path and posteriors as JSON.")] = False,
 ) -> None:
     """Show the hidden states of a text: how probable each is at every word, and the best path."""
-    from seqloom.files import check_can_write
     from seqloom.inspect.picture import check_suffix, new_figure
+    from seqloom.outputs import check_can_write
 
     if out:
         check_suffix(out)

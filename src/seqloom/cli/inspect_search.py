@@ -76,8 +76,8 @@ def search(
 
 def _check_out(out: Path | None) -> None:
     """Raises before the work if the tree could not be written."""
-    from seqloom.files import check_can_write
     from seqloom.inspect.picture import SUFFIXES, new_figure
+    from seqloom.outputs import check_can_write
 
     if out is None:
         return
@@ -147,15 +147,15 @@ def parse_tree(heads: str | None, text: str) -> Heads | None:
 
 
 def _write(tree: SearchTree, out: Path) -> None:
-    from seqloom.files import write_atomically
     from seqloom.inspect.searchtree_page import tree_page
     from seqloom.inspect.searchtree_picture import tree_picture
+    from seqloom.outputs import write_output
 
     suffix = out.suffix.lower()
     if suffix == ".html":
-        write_atomically(out, tree_page(tree))
+        write_output(out, tree_page(tree))
     elif suffix == ".json":
-        write_atomically(out, json.dumps(tree.as_dict(), ensure_ascii=False) + "\n")
+        write_output(out, json.dumps(tree.as_dict(), ensure_ascii=False) + "\n")
     else:
         tree_picture(tree, out)
 

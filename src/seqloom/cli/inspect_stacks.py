@@ -24,8 +24,8 @@ def stacks(
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-1; the best one if not given.")] = None,
 ) -> None:
     """Show the phrases of a translation and the stacks of its search: made, recombined, pruned, kept."""
-    from seqloom.files import check_can_write
     from seqloom.inspect.picture import check_suffix, new_figure
+    from seqloom.outputs import check_can_write
 
     if out:
         check_suffix(out)

@@ -51,8 +51,8 @@ def rerank(
     from seqloom.data.readers import check_has_columns, read_source
     from seqloom.data.report import DataReport
     from seqloom.decode.rerank import NoisyChannel
-    from seqloom.files import check_can_write, output
     from seqloom.loading import load_decoder, load_scorer
+    from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
 
     if out:

@@ -76,9 +76,9 @@ def score(
     from seqloom.cli.score_derivations import Scorings, score_derivations
     from seqloom.data.report import DataReport, clean
     from seqloom.decode.scoring import Totals
-    from seqloom.files import check_can_write, output
     from seqloom.inspect.picture import check_suffix
     from seqloom.loading import has_own_search, load_scorer, use_of
+    from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
     from seqloom.run import Run
 

@@ -83,8 +83,8 @@ class _Sums:
 
 def score_derivations(asked: Scorings, examples: Iterator[Example], report: DataReport) -> None:
     """Prints the model scores of given targets, the worst of them, and which cannot be said at all."""
-    from seqloom.files import output
     from seqloom.loading import load_derivations
+    from seqloom.outputs import output
     from seqloom.progress import counter
 
     if asked.plot:

@@ -18,7 +18,7 @@ MOST_LINES = 100  # a tree takes some 30 kB, and the search that can be watched 
 
 def engine_to_trace(path: Path, engine: str, *, is_plain: bool) -> str:
     """The engine whose search can be watched; what cannot be traced is an error before any work."""
-    from seqloom.files import check_can_write
+    from seqloom.outputs import check_can_write
 
     check_can_write(path)
     if not is_plain:
@@ -36,9 +36,9 @@ def engine_to_trace(path: Path, engine: str, *, is_plain: bool) -> str:
 def trace_searches(path: Path, translator: object, examples: Iterator[Example]) -> Iterator[Example]:
     """Writes a JSON list with the tree of every line, and hands the lines on."""
     from seqloom.decode.torch_translator import TorchTranslator
-    from seqloom.files import write_atomically
     from seqloom.inspect.heads import head_attention
     from seqloom.inspect.searchtree import search_tree
+    from seqloom.outputs import write_output
     from seqloom.progress import counter
 
     if not isinstance(translator, TorchTranslator):
@@ -60,5 +60,5 @@ def trace_searches(path: Path, translator: object, examples: Iterator[Example]) 
             attention = {"attention": looked.as_dict()} if looked else {}
             trees.append(json.dumps({"line": number, **tree.as_dict(), **attention}, ensure_ascii=False))
             advance(1)
-    write_atomically(path, "[\n" + ",\n".join(trees) + "\n]\n")
+    write_output(path, "[\n" + ",\n".join(trees) + "\n]\n")
     return iter(lines)

@@ -111,7 +111,7 @@ def translate(
     from seqloom.decode.crew import crew
     from seqloom.decode.distrust import MEANING, flags
     from seqloom.exchange.engines import Wanted
-    from seqloom.files import check_can_write, output
+    from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
     from seqloom.run import Run
     from seqloom.team import joined

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
@@ -26,6 +25,8 @@ from seqloom.decode.plan import Found
 from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
 from seqloom.files import new_folder
+from seqloom.outputs import only_writer
+from seqloom.tensors import write_tensors
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, EOS, PAD, UNK, Batch, Step, StepModel, Tree
@@ -68,10 +69,10 @@ class Shortlist:
         return self.size == tokenizers.target.size and bool(((ids >= 0) & (ids < self.size)).all())
 
     def save(self, folder: Path, tokenizers: TokenizerPair) -> None:
-        """Writes the table, which is for these tokenizers."""
+        """Write the table, which is for these tokenizers."""
         facts = {"tokenizers": tokenizers.fingerprint, "size": str(self.size), "sha256": self.digest}
-        with new_folder(folder) as draft:
-            save_file({"always": self.always, "translations": self.translations}, draft / _FILE, facts)
+        with only_writer(folder), new_folder(folder) as draft:
+            write_tensors(draft / _FILE, {"always": self.always, "translations": self.translations}, facts)
 
     @classmethod
     def load(cls, folder: Path, tokenizers: TokenizerPair) -> Shortlist:

@@ -13,7 +13,7 @@ from seqloom.building import load_counting
 from seqloom.config import from_tree
 from seqloom.errors import SeqloomError
 from seqloom.exchange.imported import write_imported
-from seqloom.files import check_can_write
+from seqloom.outputs import check_can_write, check_new_folder, draft_file, write_errors
 from seqloom.run import Run
 from seqloom.statistical.ngram.arpa import NEVER, Arpa, read_arpa, write_arpa
 from seqloom.statistical.ngram.assembly import Entries, assemble
@@ -74,17 +74,10 @@ def export_arpa(folder: str | Path, out: str | Path, *, checkpoint: str | None =
         )
     model, tokenizers = load_counting(run, checkpoint=checkpoint)
     assert isinstance(model, NgramModel)
-    partial = path.with_name(f".part.{path.name}")
-    try:
-        write_arpa(partial, model.ngrams.levels, word_names(tokenizers.target))
-        again, _ = _ngrams(read_arpa(partial), tokenizers.target, str(partial))
-        exported = Exported(model.ngrams, _difference(model.ngrams, again))
-        partial.replace(path)
-    except OSError as error:
-        raise SeqloomError(f"{path} cannot be written: {error.strerror}.", "choose another --out") from error
-    finally:
-        partial.unlink(missing_ok=True)
-    return exported
+    with write_errors(path), draft_file(path) as draft:
+        write_arpa(draft, model.ngrams.levels, word_names(tokenizers.target))
+        again, _ = _ngrams(read_arpa(draft), tokenizers.target, str(draft))
+        return Exported(model.ngrams, _difference(model.ngrams, again))
 
 
 def _difference(here: Ngrams, there: Ngrams) -> float:
@@ -104,8 +97,7 @@ def import_arpa(file: str | Path, out: str | Path, *, tokenizer: str | Path | No
     If they are pieces of another run's tokenizer, `tokenizer` names that run.
     """
     run = Run(Path(out))
-    if run.folder.exists() and (not run.folder.is_dir() or any(run.folder.iterdir())):
-        raise SeqloomError(f"{out} already exists and is not empty.", "choose another --out")
+    check_new_folder(run.folder)
     arpa = read_arpa(Path(file))
     tokenizers = Run.open(tokenizer).tokenizers() if tokenizer else _of_words(arpa.words)
     ngrams, notes = _ngrams(arpa, tokenizers.target, str(file))

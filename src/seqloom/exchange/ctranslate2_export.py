@@ -16,7 +16,6 @@ from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
 from seqloom.files import (
     SUMS,
     check_folder,
-    new_folder,
     read_json,
     sealed_text,
     sha256,
@@ -25,6 +24,7 @@ from seqloom.files import (
     write_sums,
 )
 from seqloom.models.transformer import TransformerSettings
+from seqloom.outputs import new_output_folder
 from seqloom.run import Run
 
 REPORT = "export.json"
@@ -59,21 +59,17 @@ def export_ctranslate2(
         "weights": sha256(run.weights(checkpoint)),
         "seqloom": __version__,
     }
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with new_folder(out) as draft:
-            write_model(draft, model, config.model, tokenizers, quantization)
-            tokenizers.save(draft / "tokenizer")
-            write_atomically(draft / "config.yaml", sealed_text(config.to_yaml()))
-            write_json(draft / REPORT, report)
-            ours = TorchTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
-            report["verified"] = {"on": origin, **_verify(ours, load_exported(draft), lines)}
-            if quantization == "float32":
-                _refuse_other_answers(report["verified"])
-            write_json(draft / REPORT, report)
-            write_sums(draft)
-    except OSError as error:
-        raise SeqloomError(f"{out} cannot be written: {error.strerror}.", "choose another --out") from error
+    with new_output_folder(out) as draft:
+        write_model(draft, model, config.model, tokenizers, quantization)
+        tokenizers.save(draft / "tokenizer")
+        write_atomically(draft / "config.yaml", sealed_text(config.to_yaml()))
+        write_json(draft / REPORT, report)
+        ours = TorchTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
+        report["verified"] = {"on": origin, **_verify(ours, load_exported(draft), lines)}
+        if quantization == "float32":
+            _refuse_other_answers(report["verified"])
+        write_json(draft / REPORT, report)
+        write_sums(draft)
     return report
 
 

@@ -35,10 +35,12 @@ from seqloom.exchange.marian_weights import (
     blocks_from_marian,
     embedding_from_marian,
 )
+from seqloom.outputs import check_new_folder
 from seqloom.run import Run
+from seqloom.tensors import read_tensors
 from seqloom.text.marian import MarianSettings, MarianTokenizer
 from seqloom.text.pair import TokenizerPair
-from seqloom.training.checkpoint import read_tensors, weights_of
+from seqloom.training.checkpoint import weights_of
 from seqloom.types import BOS, PAD
 
 # Options of their search that ours has not, and the values under which they do nothing.
@@ -66,8 +68,7 @@ class Imported:
 def import_marian(folder: str | Path, out: str | Path) -> Imported:
     """A run in `out` that computes what the Marian model in `folder` computes."""
     folder, run = Path(folder), Run(Path(out))
-    if run.folder.exists() and (not run.folder.is_dir() or any(run.folder.iterdir())):
-        raise SeqloomError(f"{out} already exists and is not empty.", "choose another --out")
+    check_new_folder(run.folder)
     options = read_options(folder)
     theirs = MarianConfig.checked(options, "config", where=str(folder))
     if theirs.obstacle:

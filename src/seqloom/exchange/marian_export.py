@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 from seqloom.building import load_model
@@ -41,10 +40,12 @@ from seqloom.exchange.marian_weights import (
     embedding_to_marian,
 )
 from seqloom.exchange.supported import Supported
-from seqloom.files import new_folder, write_json
+from seqloom.files import write_bytes, write_json
 from seqloom.models.transformer import Transformer, TransformerSettings
+from seqloom.outputs import check_new_folder, new_output_folder
 from seqloom.run import Run
 from seqloom.settings import ModelSettings
+from seqloom.tensors import write_tensors
 from seqloom.text.marian import as_marian
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, UNK
@@ -95,8 +96,7 @@ def export_marian(
 ) -> Exported:
     """A Marian model in `out` that computes what the run computes: checked on the lines by reading it again."""
     opened, folder = Run.open(run), Path(out)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise SeqloomError(f"{out} already exists and is not empty.", "choose another --out")
+    check_new_folder(folder)
     config = opened.config()
     if reason := obstacle(config.model):
         raise SeqloomError(
@@ -106,23 +106,19 @@ def export_marian(
     model, tokenizers = load_model(opened, checkpoint=checkpoint)
     assert isinstance(model, Transformer) and isinstance(config.model, TransformerSettings)
     texts = _comparable(lines or sentences(config, tokenizers.source, None)[0], tokenizers)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with new_folder(folder) as draft:
-            _write_tokenizers(draft, tokenizers)
-            save_file(_weights(model, config.model), draft / WEIGHTS, metadata={"format": "pt"})
-            write_json(draft / CONFIG, _config(model, config.model, tokenizers))
-            write_json(draft / GENERATION, _generation(config))
-            difference = _verify(draft, model, tokenizers, config, texts)
-    except OSError as error:
-        raise SeqloomError(f"{out} cannot be written: {error.strerror}.", "choose another --out") from error
+    with new_output_folder(folder) as draft:
+        _write_tokenizers(draft, tokenizers)
+        write_tensors(draft / WEIGHTS, _weights(model, config.model), metadata={"format": "pt"})
+        write_json(draft / CONFIG, _config(model, config.model, tokenizers))
+        write_json(draft / GENERATION, _generation(config))
+        difference = _verify(draft, model, tokenizers, config, texts)
     return Exported(folder, len(texts), difference, _notes(config, tokenizers))
 
 
 def _write_tokenizers(folder: Path, tokenizers: TokenizerPair) -> None:
     source, target = as_marian(tokenizers.source), as_marian(tokenizers.target)
-    (folder / SOURCE_MODEL).write_bytes(source.model)
-    (folder / TARGET_MODEL).write_bytes(target.model)
+    write_bytes(folder / SOURCE_MODEL, source.model)
+    write_bytes(folder / TARGET_MODEL, target.model)
     write_json(folder / VOCABULARY, {piece: id for id, piece in enumerate(source.vocabulary)})
     if not tokenizers.joint:
         write_json(folder / TARGET_VOCABULARY, {piece: id for id, piece in enumerate(target.vocabulary)})

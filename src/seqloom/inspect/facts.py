@@ -8,8 +8,8 @@ from seqloom.building import build_model
 from seqloom.config import Config
 from seqloom.registry import architecture
 from seqloom.run import Run
+from seqloom.tensors import read_tensors
 from seqloom.text.pair import TokenizerPair
-from seqloom.training.checkpoint import read_tensors
 from seqloom.training.log import clipping
 
 

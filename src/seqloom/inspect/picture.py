@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqloom.errors import SeqloomError
+from seqloom.outputs import write_output
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,14 +43,9 @@ def save_figure(figure: Figure, path: Path, *, tight: bool = False) -> None:
         text.set_parse_math(False)  # a price such as $5 is no formula
     if tight:
         figure.tight_layout()
-    picture = BytesIO()  # drawn before the file is opened, so that a failure leaves no half of one
+    picture = BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         warnings.filterwarnings("ignore", message="constrained_layout not applied")  # names longer than a panel
         figure.savefig(picture, format=path.suffix[1:].lower(), dpi=150, bbox_inches="tight", pad_inches=0.15)
-    try:
-        path.write_bytes(picture.getvalue())
-    except OSError as error:
-        raise SeqloomError(
-            f"Cannot write the picture {path}: {error.strerror}.", "check folder and rights"
-        ) from error
+    write_output(path, picture.getvalue())

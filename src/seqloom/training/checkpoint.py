@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -13,8 +12,6 @@ from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
@@ -26,10 +23,10 @@ from seqloom.files import (
     sealed,
     sha256,
     unsealed,
-    write_bytes,
     write_json,
 )
 from seqloom.team import Team
+from seqloom.tensors import read_tensors, write_tensors
 
 MODEL, TRAINING, STATE, BEST, AVERAGE = (
     "model.safetensors",
@@ -108,23 +105,6 @@ def _read_matching(file: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]
             "the file belongs to another run or config.yaml was changed after training",
         )
     return tensors
-
-
-def read_tensors(file: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file."""
-    try:
-        return load_file(file)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise SeqloomError(
-            f"The weights file {file} cannot be read: {error}.", "use another checkpoint"
-        ) from error
-
-
-def write_tensors(file: Path, tensors: dict[str, Tensor]) -> str:
-    """The checksum of the safetensors file that is written and forced to the disk."""
-    content = save({name: tensor.contiguous() for name, tensor in tensors.items()})
-    write_bytes(file, content)
-    return hashlib.sha256(content).hexdigest()
 
 
 def check_sums(folder: Path, names: Iterable[str], *, record: str = STATE, tokenizers: str = "") -> None:

@@ -271,7 +271,7 @@ def test_nothing_is_written_over(ours: Path, marian: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_an_error(ours: Path, marian: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(SeqloomError, match=r"run directory .*run cannot be written"):
+    with pytest.raises(SeqloomError, match=r"run cannot be written"):
         import_marian(marian, tmp_path / "file" / "run")
     with pytest.raises(SeqloomError, match=r"marian cannot be written"):
         export_marian(ours, tmp_path / "file" / "marian", LINES)
