@@ -1,4 +1,7 @@
-"""Every registered architecture, in two shapes and with both kinds of vocabulary, and every other choice."""
+"""Every registered architecture, in two shapes and with both kinds of vocabulary, and every other choice.
+
+Architectures that are fitted, not trained by gradient, come as models fitted to a few lines.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ import torch
 from seqloom.data.batching import collate_ids
 from seqloom.registry import Architecture, architectures
 from seqloom.types import PAD, Batch, Vocabularies
+from support.step_models import FITTED, SHALLOW, fitted
+from support.step_models import sources as sources_for
 
 # Sizes that no preset has, to catch what works by luck only; an architecture takes the fields that it knows.
 ODD = {
@@ -94,8 +99,6 @@ FILLING: dict[str, dict[str, dict[str, Any]]] = {
         "window": {"encoder": {"attention": "window", "window": 4, "block": 2}},
     },
 }
-# Presets whose own size takes too long for a suite of many small checks.
-SMALLER: dict[str, dict[str, Any]] = {"transformer-deep": {"layers": 3, "decoder_layers": 3}}
 # What cannot tell two sources that are permutations of one another apart, so cannot learn two answers to them.
 ORDERLESS = {"transformer-no-positions"}
 # What a step says about where it looked, where that is not a distribution: nothing, or weights that a factor
@@ -109,6 +112,10 @@ ATTENTION = {
     # A language model looks at what it has said, too.
     "lm": "smaller",
     "prefix-lm": "smaller",
+    # These know nothing of a source, or all of it at every step.
+    "ngram": "none",
+    "hmm-lm": "none",
+    "hmm-classifier": "none",
 }
 SHARED, SEPARATE = Vocabularies(23, 23, True), Vocabularies(29, 19, False)
 # Those that also read frames of features here: one of each kind of encoder.
@@ -124,6 +131,7 @@ class Case:
     vocabularies: Vocabularies
     fields: dict[str, Any] = field(default_factory=dict)
     attention: str = "distribution"
+    tolerance: float = 1e-10
 
     def build(self, seed: int = 1, **fields: Any) -> Any:
         """The model with fresh weights, in double precision so that equal means equal, not training."""
@@ -141,11 +149,7 @@ class Case:
 
         The sources have trees, for those that read them.
         """
-        random = torch.Generator().manual_seed(seed)
-        sources = self.sources([_ids(n, self.vocabularies.source, random) for n in (3, 7, 1, 5)])
-        targets = [_ids(n, self.vocabularies.target, random) for n in (4, 0, 6, 2)]
-        heads = [[2, 0, 2], [2, 4, -1, 0, 7, 5, 4], [0], [0, -1, 1, 3, 1]]
-        return collate_ids(sources, targets, range(len(sources)), heads)
+        return _four_pairs(self.vocabularies, self.sources, seed)
 
     def sources(self, ids: Sequence[Sequence[int]]) -> list[Any]:
         """What the model reads for these ids: themselves, or for each of them a frame of its own."""
@@ -157,6 +161,28 @@ class Case:
 
 
 @dataclass(frozen=True)
+class FittedCase:
+    """An architecture that is fitted, and how."""
+
+    name: str
+    attention: str = "distribution"
+    byte_fallback: bool = False
+    tolerance: float = 1e-6  # they count in double precision and answer in single
+
+    @property
+    def vocabularies(self) -> Vocabularies:
+        return fitted(self.name, byte_fallback=self.byte_fallback).vocabularies
+
+    def build(self) -> Any:
+        """The model, fitted once and for all tests."""
+        return fitted(self.name, byte_fallback=self.byte_fallback).model
+
+    def batch(self) -> Batch:
+        """Four pairs of differing lengths."""
+        return _four_pairs(self.vocabularies, lambda ids: sources_for(self.vocabularies, ids))
+
+
+@dataclass(frozen=True)
 class FillCase(Case):
     """A model that fills gaps: its target is the true token where one is hidden, PAD elsewhere."""
 
@@ -165,6 +191,18 @@ class FillCase(Case):
         random = torch.Generator().manual_seed(seed)
         texts = [_ids(n, self.vocabularies.source, random) for n in (3, 7, 1, 5)]
         return hide(texts, [(0, 2), (1, 6), (0,), (4,)])
+
+
+def _four_pairs(
+    vocabularies: Vocabularies, sources: Callable[[list[Sequence[int]]], list[Any]], seed: int = 2
+) -> Batch:
+    """Random pairs of differing lengths, with trees over the sources."""
+    random = torch.Generator().manual_seed(seed)
+    different = 11 if vocabularies.features else vocabularies.source
+    rows = sources([_ids(n, different, random) for n in (3, 7, 1, 5)])
+    targets = [_ids(n, vocabularies.target, random) for n in (4, 0, 6, 2)]
+    heads = [[2, 0, 2], [2, 4, -1, 0, 7, 5, 4], [0], [0, -1, 1, 3, 1]]
+    return collate_ids(rows, targets, range(len(rows)), heads)
 
 
 def hide(texts: Sequence[Sequence[int]], places: Sequence[Sequence[int]], mask: int = 3) -> Batch:
@@ -195,7 +233,7 @@ def _cases() -> dict[str, Case]:
             continue
         odd = {key: value for key, value in ODD.items() if key in entry.settings.model_fields}
         attention = ATTENTION.get(name, "distribution")
-        found[f"{name}-shared"] = Case(entry, SHARED, SMALLER.get(name, {}), attention)
+        found[f"{name}-shared"] = Case(entry, SHARED, dict(SHALLOW.get(name, {})), attention)
         if not entry.overrides:  # how vocabularies are tied is no choice of a preset
             found[f"{name}-separate"] = Case(entry, SEPARATE, attention=attention)
         found[f"{name}-odd"] = Case(entry, SEPARATE, odd, attention)
@@ -209,6 +247,22 @@ def _cases() -> dict[str, Case]:
 
 
 CASES = _cases()
+
+
+FITTED_CASES = {
+    f"{name}-bytes" if byte_fallback else name: FittedCase(
+        name, ATTENTION.get(name, "distribution"), byte_fallback
+    )
+    for name in FITTED
+    for byte_fallback in (False, True)
+}
+STEP_CASES: dict[str, Case | FittedCase] = {**CASES, **FITTED_CASES}
+
+
+@pytest.fixture(params=list(STEP_CASES))
+def step_case(request: pytest.FixtureRequest) -> Case | FittedCase:
+    """All that is decoded token by token: trained by gradient or fitted."""
+    return STEP_CASES[request.param]
 
 
 @pytest.fixture(params=list(CASES))

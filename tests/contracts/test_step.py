@@ -18,6 +18,23 @@ from seqloom.types import BOS, PAD, Batch, Step, Tree, select_rows
 EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 
 
+@pytest.fixture
+def model(step_case: Any) -> Any:
+    return step_case.build()
+
+
+@pytest.fixture
+def batch(step_case: Any) -> Batch:
+    made: Batch = step_case.batch()
+    return made
+
+
+@pytest.fixture
+def exact(step_case: Any) -> dict[str, float]:
+    """What counts as equal: nothing but rounding."""
+    return {"rtol": 0.0, "atol": step_case.tolerance}
+
+
 def _tensors(tree: Tree) -> Iterator[Tensor]:
     if isinstance(tree, Tensor):
         yield tree
@@ -73,34 +90,39 @@ def _forced(model: Any, batch: Batch, prefixes: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("hypotheses", [1, 3])
-def test_step_equals_forward_at_every_position(case: Any, model: Any, batch: Batch, hypotheses: int) -> None:
+def test_step_equals_forward_at_every_position(case: Any, hypotheses: int) -> None:
+    model, batch = case.build(), case.batch()
     prefixes = _prefixes(4 * hypotheses, 6, case.vocabularies.target)
     stepped = torch.stack([step.log_probs for step in _run(model, batch, prefixes)], dim=1)
     assert_close(stepped, _forced(model, batch, prefixes), **EXACT)
 
 
-def test_step_equals_forward_in_single_precision(case: Any, batch: Batch) -> None:
-    model = case.build().float()
+def test_step_equals_forward_in_single_precision(case: Any) -> None:
+    model, batch = case.build().float(), case.batch()
     prefixes = _prefixes(8, 6, case.vocabularies.target)
     stepped = torch.stack([step.log_probs for step in _run(model, batch, prefixes)], dim=1)
     assert_close(stepped, _forced(model, batch, prefixes), rtol=0.0, atol=1e-5)
 
 
-def test_a_step_gives_log_probabilities(case: Any, model: Any, batch: Batch) -> None:
-    for step in _run(model, batch, _prefixes(8, 3, case.vocabularies.target)):
-        assert step.log_probs.shape == (8, case.vocabularies.target)
-        assert_close(step.log_probs.exp().sum(-1), torch.ones(8, dtype=torch.float64), **EXACT)
+def test_a_step_gives_log_probabilities(
+    step_case: Any, model: Any, batch: Batch, exact: dict[str, float]
+) -> None:
+    for step in _run(model, batch, _prefixes(8, 3, step_case.vocabularies.target)):
+        assert step.log_probs.shape == (8, step_case.vocabularies.target)
+        assert_close(step.log_probs.double().exp().sum(-1), torch.ones(8, dtype=torch.float64), **exact)
 
 
-def test_the_state_has_rows_first(case: Any, model: Any, batch: Batch) -> None:
+def test_the_state_has_rows_first(step_case: Any, model: Any, batch: Batch) -> None:
     memory, _ = model.start(batch)
     assert all(len(tensor) == 4 for tensor in _tensors(memory))
-    for step in _run(model, batch, _prefixes(12, 2, case.vocabularies.target)):
+    for step in _run(model, batch, _prefixes(12, 2, step_case.vocabularies.target)):
         assert all(len(tensor) == 12 for tensor in _tensors(step.state))
 
 
-def test_selecting_rows_commutes_with_a_step(case: Any, model: Any, batch: Batch) -> None:
-    prefixes = _prefixes(12, 3, case.vocabularies.target)
+def test_selecting_rows_commutes_with_a_step(
+    step_case: Any, model: Any, batch: Batch, exact: dict[str, float]
+) -> None:
+    prefixes = _prefixes(12, 3, step_case.vocabularies.target)
     memory, _ = model.start(batch)
     state = _run(model, batch, prefixes[:, :2])[-1].state
     last = prefixes[:, 2]
@@ -108,23 +130,25 @@ def test_selecting_rows_commutes_with_a_step(case: Any, model: Any, batch: Batch
     rows = torch.tensor([2, 0, 0, 4, 3, 5, 8, 8, 8, 9, 11, 10])
     after = model.step(memory, state, last)
     before = model.step(memory, select_rows(state, rows), last[rows])
-    assert_close(before.log_probs, after.log_probs[rows], **EXACT)
+    assert_close(before.log_probs, after.log_probs[rows], **exact)
     for one, other in zip(_tensors(before.state), _tensors(select_rows(after.state, rows)), strict=True):
-        assert_close(one, other, **EXACT)
+        assert_close(one, other, **exact)
 
 
-def test_dropping_sentences_leaves_the_others_alone(case: Any, model: Any, batch: Batch) -> None:
-    prefixes = _prefixes(8, 3, case.vocabularies.target)
+def test_dropping_sentences_leaves_the_others_alone(
+    step_case: Any, model: Any, batch: Batch, exact: dict[str, float]
+) -> None:
+    prefixes = _prefixes(8, 3, step_case.vocabularies.target)
     memory, _ = model.start(batch)
     state = _run(model, batch, prefixes[:, :2])[-1].state
     sentences, rows = torch.tensor([3, 1]), torch.tensor([6, 7, 2, 3])
     whole = model.step(memory, state, prefixes[:, 2])
     left = model.step(select_rows(memory, sentences), select_rows(state, rows), prefixes[rows, 2])
-    assert_close(left.log_probs, whole.log_probs[rows], **EXACT)
+    assert_close(left.log_probs, whole.log_probs[rows], **exact)
 
 
-def test_a_step_leaves_state_and_memory_as_they_were(case: Any, model: Any, batch: Batch) -> None:
-    prefixes = _prefixes(8, 3, case.vocabularies.target)
+def test_a_step_leaves_state_and_memory_as_they_were(step_case: Any, model: Any, batch: Batch) -> None:
+    prefixes = _prefixes(8, 3, step_case.vocabularies.target)
     memory, _ = model.start(batch)
     state = _run(model, batch, prefixes[:, :2])[-1].state
     before = [tensor.clone() for tensor in _tensors((memory, state))]
@@ -134,9 +158,11 @@ def test_a_step_leaves_state_and_memory_as_they_were(case: Any, model: Any, batc
     assert torch.equal(model.step(memory, state, prefixes[:, 2]).log_probs, first.log_probs)
 
 
-def test_two_steps_from_one_state_go_their_own_ways(case: Any, model: Any, batch: Batch) -> None:
+def test_two_steps_from_one_state_go_their_own_ways(
+    step_case: Any, model: Any, batch: Batch, exact: dict[str, float]
+) -> None:
     """As branches of a search do: what the one writes must not show up in the other."""
-    prefixes, others = (_prefixes(rows, 8, case.vocabularies.target)[:4] for rows in (4, 8))
+    prefixes, others = (_prefixes(rows, 8, step_case.vocabularies.target)[:4] for rows in (4, 8))
     others[:, :2] = prefixes[:, :2]
     memory, _ = model.start(batch)
     states = [_run(model, batch, prefixes[:, :2])[-1].state] * 2
@@ -146,21 +172,25 @@ def test_two_steps_from_one_state_go_their_own_ways(case: Any, model: Any, batch
             steps.append(model.step(memory, states[branch], tokens[:, position]))
             states[branch] = steps[branch].state
     for step, tokens in zip(steps, (prefixes, others), strict=True):
-        assert_close(step.log_probs, _run(model, batch, tokens)[-1].log_probs, **EXACT)
+        assert_close(step.log_probs, _run(model, batch, tokens)[-1].log_probs, **exact)
 
 
-def test_source_padding_does_not_change_a_step(case: Any, model: Any, batch: Batch) -> None:
-    prefixes = _prefixes(8, 4, case.vocabularies.target)
+def test_source_padding_does_not_change_a_step(
+    step_case: Any, model: Any, batch: Batch, exact: dict[str, float]
+) -> None:
+    prefixes = _prefixes(8, 4, step_case.vocabularies.target)
     wider = _padded(batch, 4)
     for one, other in zip(_run(model, batch, prefixes), _run(model, wider, prefixes), strict=True):
-        assert_close(other.log_probs, one.log_probs, **EXACT)
+        assert_close(other.log_probs, one.log_probs, **exact)
 
 
-def test_attention_is_a_distribution_over_real_source_positions(case: Any, model: Any, batch: Batch) -> None:
+def test_attention_is_a_distribution_over_real_source_positions(
+    step_case: Any, model: Any, batch: Batch, exact: dict[str, float]
+) -> None:
     wider = _padded(batch, 2)
     real = wider.source_mask.repeat_interleave(2, dim=0)
-    for step in _run(model, wider, _prefixes(8, 3, case.vocabularies.target)):
-        assert (step.attention is None) == (case.attention == "none")
+    for step in _run(model, wider, _prefixes(8, 3, step_case.vocabularies.target)):
+        assert (step.attention is None) == (step_case.attention == "none")
         if step.attention is None:
             continue
         rows, layers, heads, width = step.attention.shape
@@ -168,7 +198,7 @@ def test_attention_is_a_distribution_over_real_source_positions(case: Any, model
         assert (step.attention >= 0).all()
         assert (step.attention.movedim(-1, 1)[~real] == 0).all()
         total = step.attention.sum(-1)
-        if case.attention == "smaller":
+        if step_case.attention == "smaller":
             assert ((total > 0) & (total < 1 + 1e-10)).all() and (total < 0.99).any()
         else:
-            assert_close(total, torch.ones_like(total), **EXACT)
+            assert_close(total, torch.ones_like(total), **exact)

@@ -214,8 +214,9 @@ class Tagger(StepModel):
         log_probs[:, self._tags.to(last.device)] = chances
         log_probs[over] = -torch.inf
         log_probs[over, EOS] = 0.0
-        looked = places[sentence, state.minimum(lengths[sentence])].unsqueeze(1)
-        return Step(log_probs, state + 1, nowhere[sentence].scatter(1, looked, 1.0))
+        place = places[sentence, state.minimum(lengths[sentence])].unsqueeze(1)
+        attention = nowhere[sentence].scatter(1, place, 1.0)  # all of it on the word of this step
+        return Step(log_probs, state + 1, attention[:, None, None])  # (R, 1, 1, S)
 
     def _from(self, state: Tensor) -> Tensor:
         """(R, K): log a(y_{i−1}, ·); after what is no tag, all are alike."""

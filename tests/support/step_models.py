@@ -1,0 +1,129 @@
+"""A tiny model of every registered architecture that is decoded token by token.
+
+Models that are trained by gradient get random weights; the others are fitted to a few lines. A new architecture
+is found in the registry. A fitted one learns from text, from words with a tag for each, or from frames with a
+class, by its task and the tokenizer that it asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import seqloom
+from seqloom.data.batching import collate_ids
+from seqloom.registry import Architecture, architectures
+from seqloom.types import Batch, Vocabularies
+
+NEURAL = [name for name, entry in architectures(counting=False).items() if entry.task != "fill"]
+FITTED = [name for name, entry in architectures(counting=True).items() if hasattr(entry.build, "step")]
+OWN_SEARCH = [name for name in architectures(counting=True) if name not in FITTED]
+STEP_MODELS = [*NEURAL, *FITTED]
+
+TAGS = "XYZ"  # all target words of fitted models
+FITTED_VOCABULARY = 4 + len(TAGS)  # the special tokens come first
+# Models whose own depth takes too long for suites of many small checks.
+SHALLOW: Mapping[str, Mapping[str, Any]] = {"transformer-deep": {"layers": 3, "decoder_layers": 3}}
+
+
+class Fitted(NamedTuple):
+    """A model that was fitted to a few lines, and the sizes of its vocabularies."""
+
+    model: Any
+    vocabularies: Vocabularies
+
+
+def random_model(name: str, vocabulary: int, seed: int, **fields: Any) -> Any:
+    """A model with random weights of one shared vocabulary, in double precision, not training."""
+    entry = architectures(counting=False)[name]
+    torch.manual_seed(seed)
+    values = {**entry.overrides, "name": name, "size": "tiny", **SHALLOW.get(name, {}), **fields}
+    vocabularies = Vocabularies(vocabulary, vocabulary, True)
+    return entry.build(entry.settings.model_validate(values), vocabularies).double().eval()
+
+
+def step_model(name: str, vocabulary: int, seed: int) -> Any:
+    """A model with random weights of that vocabulary, or a fitted one, which has its own."""
+    return random_model(name, vocabulary, seed) if name in NEURAL else fitted(name).model
+
+
+@cache
+def fitted(name: str, *, byte_fallback: bool = False) -> Fitted:
+    """A fitted model; words that it has not seen are unknown, or spelled out in bytes."""
+    entry = architectures(counting=True)[name]
+    settings: dict[str, Any] = {
+        "text.tokenizer": entry.defaults.get("text.tokenizer", "word"),
+        "text.byte_fallback": byte_fallback,
+        "data.valid_share": 0.1,
+        "train.threads": 1,
+    }
+    if entry.task != "continue":
+        settings["text.joint"] = False
+    with TemporaryDirectory() as temporary:
+        data = write_lines(entry, Path(temporary))
+        out = Path(temporary) / "run"
+        user = seqloom.train(data, out=out, model=name, size="tiny", settings=settings, quiet=True)
+        return Fitted(user.model, seqloom.run.Run.open(out).tokenizers().vocabularies)
+
+
+def write_lines(entry: Architecture, folder: Path) -> Path:
+    """Write a file that the architecture can be fitted to."""
+    if entry.task == "continue":
+        lines = [" ".join(tags) for _, tags in _tagged()]
+    elif entry.defaults.get("text.tokenizer") == "frames":
+        lines = list(_clips(folder))
+    else:
+        lines = [f"{' '.join(words)}\t{' '.join(tags)}" for words, tags in _tagged()]
+    path = folder / ("lines.txt" if entry.task == "continue" else "lines.tsv")
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def _tagged() -> Iterator[tuple[list[str], list[str]]]:
+    """Random words and their tags. Nothing is equally frequent, so that no two scores are equal by chance."""
+    random = Random(5)
+    for _ in range(60):
+        tags = [random.choices(TAGS, (5, 3, 2))[0]]
+        while random.random() < 0.7:
+            tags.append(random.choices(TAGS, {"X": (1, 5, 3), "Y": (4, 1, 2), "Z": (3, 2, 1)}[tags[-1]])[0])
+        words = [
+            random.choices("abcd", {"X": (6, 3, 1, 1), "Y": (1, 5, 4, 1), "Z": (2, 1, 1, 6)}[tag])[0]
+            for tag in tags
+        ]
+        yield words, tags
+
+
+def _clips(folder: Path) -> Iterator[str]:
+    """Write files of frames, whose mean says their class; yield each with its class."""
+    random = np.random.default_rng(5)
+    for number in range(36):
+        tag = TAGS[number % 5 % 3]
+        path = folder / f"{number}.npy"
+        np.save(path, frames(int(random.integers(4, 9)), TAGS.index(tag) - 1.0, random))
+        yield f"{path}\t{tag}"
+
+
+def frames(count: int, mean: float, random: np.random.Generator) -> NDArray[np.float32]:
+    """(count, 2) random numbers around the mean."""
+    return (mean + random.normal(size=(count, 2))).astype(np.float32)
+
+
+def sources(vocabularies: Vocabularies, ids: Sequence[Sequence[int]]) -> list[Any]:
+    """What a model reads for these ids: themselves, or frames drawn for each of them."""
+    if not vocabularies.features:
+        return list(ids)
+    return [frames(len(row), sum(row) % 3 - 1.0, np.random.default_rng(sum(row))) for row in ids]
+
+
+def batch_for(name: str, ids: Sequence[Sequence[int]]) -> Batch:
+    """The batch of these sources as the model reads them, each with the tree of a chain."""
+    rows = sources(fitted(name).vocabularies, ids) if name in FITTED else list(ids)
+    return collate_ids(rows, None, range(len(rows)), [range(len(row)) for row in rows])
