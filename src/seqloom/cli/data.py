@@ -39,7 +39,10 @@ def check(
     plot: Annotated[Path | None, typer.Option(help="Draw the lengths of the first file: .png, .svg.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Counts, lengths, duplicates, oddities, and what the files share with each other."""
+    """Report counts, lengths, duplicates, oddities, and what the files share with each other.
+
+    The exit code is 1 if a file has no pair that can be used.
+    """
     from seqloom.data.check import check as run
 
     result = run(_corpora(files or [], source, target, source_column, target_column, format))
@@ -53,6 +56,8 @@ def check(
         _print_json(result.as_dict())
     else:
         _print_check(result)
+    if not all(corpus.pairs for corpus in result.corpora):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -250,10 +255,14 @@ def _lengths_table(corpus: CorpusCheck) -> Table:
 
 
 def _findings_table(corpus: CorpusCheck) -> Table:
+    from rich.text import Text
+
     table = _table("finding", "lines", "share", "the first of them", right=("lines", "share"))
     for name, finding in corpus.findings.items():
         share = f"{finding.count / max(corpus.lines, 1):.2%}" if finding.count else ""
         table.add_row(name.replace("_", " "), f"{finding.count:,}", share, _some(finding.lines))
+        for reason, one in corpus.malformed.items() if name == "malformed" else ():
+            table.add_row(Text(f"  {reason}"), f"{one.count:,}", "", _some(one.lines))
     table.add_row("typical target/source ratio", f"{corpus.typical_ratio:.2f}", "", "in characters")
     return table
 

@@ -66,6 +66,7 @@ class CorpusCheck:
     lengths: dict[str, Lengths]
     typical_ratio: float  # the median of target characters by source characters
     findings: dict[str, Finding]
+    malformed: dict[str, Finding]  # the malformed lines by reason
 
 
 @dataclass(frozen=True)
@@ -171,10 +172,21 @@ class _Pass:
                 "sources_with_several_targets": self._finding(np.sort(several)),
                 "length_ratio_outliers": self._finding(outliers),
             },
+            malformed=_by_reason(report),
         )
 
     def _finding(self, positions: NDArray[np.int64]) -> Finding:
         return Finding(len(positions), [self.line[i] for i in positions[:EXAMPLES]])
+
+
+def _by_reason(report: DataReport) -> dict[str, Finding]:
+    """Return the malformed lines of each reason, the most frequent one first."""
+    found = {reason: Finding(count) for reason, count in report.drops.most_common()}
+    for line in report.lines:
+        finding = found[line.reason]
+        if len(finding.lines) < EXAMPLES:
+            finding.lines.append(line.line)
+    return found
 
 
 def _ratio_outliers(source: array[int], target: array[int]) -> tuple[float, NDArray[np.int64]]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,29 @@ def test_check_as_table_and_as_json(table: Path) -> None:
     value = json.loads(printed("check", table, table, "--json"))
     assert value["corpora"][0]["findings"]["malformed"] == {"count": 1, "lines": [22]}
     assert value["overlaps"][0]["shared_pairs"] == 21
+
+
+def test_check_gives_the_reasons_for_malformed_lines(tmp_path: Path) -> None:
+    rows = ["a\tb", "c\td", "only", "", "e\tf", "alone"]
+    (tmp_path / "a.tsv").write_text("".join(f"{row}\n" for row in rows))
+    text = printed("check", tmp_path / "a.tsv")
+    assert re.search(r"malformed +3 .*\n +too few columns +2 +3, 6 *\n +empty line +1 +4 ", text)
+    [corpus] = json.loads(printed("check", tmp_path / "a.tsv", "--json"))["corpora"]
+    assert corpus["malformed"] == {
+        "too few columns": {"count": 2, "lines": [3, 6]},
+        "empty line": {"count": 1, "lines": [4]},
+    }
+
+
+@pytest.mark.parametrize("content", ["", "only\nsources\n", " \tb\n"])
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_check_exits_with_1_if_no_pair_is_left(
+    tmp_path: Path, content: str, form: list[str], table: Path
+) -> None:
+    (tmp_path / "empty.tsv").write_text(content)
+    done = run("check", table, tmp_path / "empty.tsv", *form)
+    assert done.exit_code == 1
+    assert "empty.tsv" in done.output.replace("\n", "")
 
 
 def test_check_prints_what_files_share(table: Path) -> None:
