@@ -18,7 +18,7 @@ from seqloom.data.batching import Batches, BatchStream
 from seqloom.data.config import DataConfig, Part
 from seqloom.data.encoding import Encoder
 from seqloom.data.mixture import Mixture, by_temperature
-from seqloom.data.readers import check_given, has_trees, read_corpus, read_shard
+from seqloom.data.readers import check_given, check_targets_are_text, has_trees, read_corpus, read_shard
 from seqloom.data.report import DataReport, clean
 from seqloom.data.shards import Shard, corpora
 from seqloom.data.split import held_out_share, is_held_out
@@ -106,6 +106,7 @@ class Corpus:
         """Reads and checks everything, trains tokenizers if none are given, and writes the token stores."""
         files, report = self._checksums(), DataReport()
         held_out, pairs, ratio = self._count(report)
+        check_targets_are_text(self.data)
         record = DataRecord(files=files, held_out=held_out, pairs=pairs, length_ratio=ratio)
         tokenizers = tokenizers or TokenizerPair.train(
             self.text,

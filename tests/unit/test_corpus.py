@@ -164,6 +164,23 @@ def test_a_corpus_that_is_mostly_gone_is_refused(tmp_path: Path, content: str, f
         prepare(train=str(path), max_length=2, valid_share=0)
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".wav", ".npz#7"])
+def test_targets_that_are_files_of_features_are_refused(tmp_path: Path, suffix: str) -> None:
+    pairs = [(f"text {i}", f"clips/{i}{suffix}") for i in range(20)]
+    table = tmp_path / "a.tsv"
+    table.write_text("".join(f"{text}\t{clip}\n" for text, clip in pairs))
+    for column, text in enumerate(zip(*pairs, strict=True), 1):
+        (tmp_path / f"{column}.txt").write_text("".join(f"{line}\n" for line in text))
+    for files in (
+        {"train": str(table)},
+        {"source": str(tmp_path / "1.txt"), "target": str(tmp_path / "2.txt")},
+    ):
+        with pytest.raises(SeqloomError, match=r"targets are names of files.*line 1: clips/0"):
+            prepare(**files)
+    (tmp_path / "b.tsv").write_text("play\tthe file a.wav\nplay it\tnow\n")
+    prepare(train=str(tmp_path / "b.tsv"))  # text that ends like a file, among other text
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match=r"nowhere\.tsv cannot be read: No such file"):
         prepare(train=str(tmp_path / "nowhere.tsv"))

@@ -64,12 +64,27 @@ def has_features(config: DataConfig) -> bool:
     """Whether the first sources of the training data name files of features; what cannot be read does not."""
     if not config.has("train") or config.is_text or "-" in (*config.train, config.source):
         return False
-    plain = config.model_copy(update={"heads_column": None})
     try:
-        first = list(islice(read_corpus(plain, "train", DataReport()), _LOOKED_AT))
+        first = _first_examples(config)
     except SeqloomError:  # told where the data is read
         return False
     return bool(first) and all(is_features(example.source) for example in first)
+
+
+def check_targets_are_text(config: DataConfig) -> None:
+    """Raise if the first targets of the training data name files of features: no model writes such files."""
+    first = _first_examples(config)
+    if first and all(example.target is not None and is_features(example.target) for example in first):
+        raise SeqloomError(
+            f"The targets are names of files of features ({first[0].file}, line {first[0].line}: "
+            f"{first[0].target}). A model reads such files as its source, but cannot write them.",
+            "choose a column of text as the target, e.g. --source-column 2 --target-column 1",
+        )
+
+
+def _first_examples(config: DataConfig) -> list[Example]:
+    plain = config.model_copy(update={"heads_column": None})
+    return list(islice(read_corpus(plain, "train", DataReport()), _LOOKED_AT))
 
 
 def is_conllu(path: str) -> bool:
