@@ -17,6 +17,7 @@ from seqloom.errors import SeqloomError, unknown
 from seqloom.evaluate import sacre
 from seqloom.evaluate.edits import ErrorRate, ExactMatch
 from seqloom.evaluate.resample import Matrix, interval, resampled_totals
+from seqloom.text.normalize import check_unicode
 
 SEED = 12345
 BOOTSTRAP = 1000
@@ -168,4 +169,6 @@ def checked_references(hypotheses: Sequence[str], references: Sequence[Sequence[
     for number, given in enumerate(answers, start=1):
         if not given:
             raise SeqloomError(f"Sentence {number} has no reference.", "leave it out or give it one")
+        for text in (hypotheses[number - 1], *given):
+            check_unicode(text)
     return answers

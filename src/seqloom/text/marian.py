@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from seqloom.errors import SeqloomError
-from seqloom.text.normalize import Normalizer
+from seqloom.text.normalize import Normalizer, check_unicode
 from seqloom.text.tokenizer import Tokenizer, TokenizerSettings
 from seqloom.text.training import SPACE
 from seqloom.types import UNK
@@ -112,6 +112,7 @@ def _all_pieces(model: bytes) -> tuple[str, ...]:
 
 
 def _split_code(text: str) -> tuple[str, str]:
-    """The code that a line begins with, such as >>fra<<, and the rest."""
+    """Return the code that a line begins with, such as >>fra<<, and the rest."""
+    check_unicode(text)
     end = text.find("<<") + 2 if text.startswith(">>") else 0
     return (text[:end], text[end:]) if end > 2 else ("", text)

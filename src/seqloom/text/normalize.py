@@ -7,10 +7,23 @@ import unicodedata
 from functools import cached_property
 from typing import Literal
 
+from seqloom.errors import SeqloomError, quoted
 from seqloom.settings import Settings
 from seqloom.text.config import Normalization
 
 _FORMS: dict[Normalization, Literal["NFC", "NFKC"] | None] = {"none": None, "nfc": "NFC", "nfkc": "NFKC"}
+
+
+def check_unicode(text: str) -> None:
+    """Raise if a text has half a surrogate pair, which Python strings can hold and UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise SeqloomError(
+            f"Character {error.start + 1} of the text {quoted(text)} is half a surrogate pair "
+            f"(U+{ord(text[error.start]):04X}), which is not valid Unicode.",
+            "decode the bytes it comes from as UTF-8, or replace it: text.encode(errors='replace').decode()",
+        ) from error
 
 
 class Normalizer(Settings):
@@ -22,7 +35,8 @@ class Normalizer(Settings):
     tags: tuple[str, ...]
 
     def __call__(self, text: str) -> str:
-        """The normalised text."""
+        """Return the normalised text."""
+        check_unicode(text)
         if self._tag_pattern:
             parts = self._tag_pattern.split(text)  # the odd ones are tags
             text = "".join(part if i % 2 else self._change(part) for i, part in enumerate(parts))

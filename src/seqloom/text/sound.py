@@ -73,6 +73,8 @@ def read_wav(path: str | Path) -> tuple[Frames, int]:
             data = file.readframes(file.getnframes())
     except OSError as error:
         raise no_file(path, error) from error
+    except ValueError as error:  # a zero byte, or half a surrogate pair
+        raise UnreadableFrames(repr(path), "there can be no such path", "check the table") from error
     except (wave.Error, EOFError, RuntimeError) as error:  # RuntimeError: a part is longer than what it is in
         raise UnreadableFrames(
             path, f"it is no PCM .wav file ({str(error) or 'it ends too soon'})", "e.g. ffmpeg -i FILE FILE.wav"
