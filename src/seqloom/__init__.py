@@ -7,39 +7,67 @@ seqloom.load("runs/x").translate(["a line"])
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from seqloom.lazy import lazily
 
 __version__ = "0.1.0"
 __all__ = [
+    "Hypothesis",
+    "Request",
+    "Run",
+    "SamplingConfig",
+    "SearchConfig",
     "SeqloomError",
     "__version__",
+    "architectures",
+    "data",
+    "evaluate",
+    "inspect",
     "load",
     "load_ensemble",
     "load_filler",
     "load_generator",
     "load_scorer",
+    "models",
+    "nn",
+    "register",
+    "text",
     "train",
 ]
 
 if TYPE_CHECKING:
+    from seqloom import data, evaluate, inspect, models, nn, text
+    from seqloom.decode.config import SamplingConfig, SearchConfig
     from seqloom.errors import SeqloomError
     from seqloom.loading import load, load_ensemble, load_filler, load_generator, load_scorer
     from seqloom.pipeline import train
+    from seqloom.registry import architectures, register
+    from seqloom.run import Run
+    from seqloom.types import Hypothesis, Request
 
-_HOMES = {
-    "SeqloomError": "seqloom.errors",
-    "load": "seqloom.loading",
-    "load_ensemble": "seqloom.loading",
-    "load_filler": "seqloom.loading",
-    "load_generator": "seqloom.loading",
-    "load_scorer": "seqloom.loading",
-    "train": "seqloom.pipeline",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Imports on first use, so that `import seqloom` costs no torch."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'seqloom' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+__getattr__, __dir__ = lazily(
+    "seqloom",
+    {
+        "Hypothesis": "seqloom.types",
+        "Request": "seqloom.types",
+        "Run": "seqloom.run",
+        "SamplingConfig": "seqloom.decode.config",
+        "SearchConfig": "seqloom.decode.config",
+        "SeqloomError": "seqloom.errors",
+        "architectures": "seqloom.registry",
+        "data": "seqloom.data",
+        "evaluate": "seqloom.evaluate",
+        "inspect": "seqloom.inspect",
+        "load": "seqloom.loading",
+        "load_ensemble": "seqloom.loading",
+        "load_filler": "seqloom.loading",
+        "load_generator": "seqloom.loading",
+        "load_scorer": "seqloom.loading",
+        "models": "seqloom.models",
+        "nn": "seqloom.nn",
+        "register": "seqloom.registry",
+        "text": "seqloom.text",
+        "train": "seqloom.pipeline",
+    },
+)

@@ -38,13 +38,13 @@ class Config(Settings):
 
 
 def compose(
-    file: Path | None = None, values: Mapping[str, Any] | None = None, assignments: Iterable[str] = ()
+    file: str | Path | None = None, values: Mapping[str, Any] | None = None, assignments: Iterable[str] = ()
 ) -> Config:
     """The configuration of a file, changed by dotted values, changed by assignments `a.b=c`."""
-    tree = read_yaml(file) if file else {}
+    tree = read_yaml(Path(file)) if file else {}
     for key, value in (values or {}).items():
         if value is not None:
-            _put(tree, key, value)
+            _put(tree, key, _without_paths(value))
     for key, value in _assigned(assignments):
         _put(tree, key, value)
     config = from_tree(tree, where=str(file) if file else "the options")
@@ -57,6 +57,13 @@ def _check_columns_are_used(data: DataConfig) -> None:
     named = {"source_column": data.source_column, "target_column": data.target_column}
     if data.has("train") and (data.source_column, data.target_column) != ("1", "2"):
         check_tables((*data.train, *data.valid), named)
+
+
+def _without_paths(value: Any) -> Any:
+    """Return the value with every path as text, as a YAML file would give it."""
+    if isinstance(value, list | tuple):
+        return [_without_paths(part) for part in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _with_frames(config: Config) -> Config:

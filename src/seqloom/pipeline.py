@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,35 +42,38 @@ from seqloom.warmstart import warm_start, warm_tokenizers
 
 _WARM_START = "warm-start.json"
 
+Files = str | Path | Sequence[str | Path] | None
+"""One file, several, or none."""
+
 
 def train(
-    pairs: str | Path | None = None,
+    pairs: Files = None,
     *,
     out: str | Path,
     source: str | Path | None = None,
     target: str | Path | None = None,
-    valid: str | Path | None = None,
+    valid: Files = None,
     model: str | None = None,
     size: str | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     quiet: bool = False,
 ) -> Any:
-    """What the new run in `out` is for, trained on a table of pairs, on two aligned files or on text.
+    """Train a new run in `out` on tables of pairs, on two aligned files or on text, and load it.
 
-    That is a TorchTranslator for pairs; for text a Generator (`lm`) or a Filler (`mlm`). `settings` holds
+    Return a TorchTranslator for pairs; for text a Generator (`lm`) or a Filler (`mlm`). `settings` holds
     further options by their dotted names, e.g. {"train.max_steps": 1000}.
     """
     values = {
-        "data.train": str(pairs) if pairs is not None else None,
-        "data.source": str(source) if source is not None else None,
-        "data.target": str(target) if target is not None else None,
-        "data.valid": str(valid) if valid is not None else None,
+        "data.train": pairs,
+        "data.source": source,
+        "data.target": target,
+        "data.valid": valid,
         "model.name": model,
         "model.size": size,
         **(settings or {}),
     }
-    composed = compose(Path(config) if config else None, values)
+    composed = compose(config, values)
     run = create(composed, out, quiet=quiet)
     continue_run(run, quiet=quiet)
     loaders: dict[Use, Callable[..., Any]] = {

@@ -15,7 +15,7 @@ import seqloom
 PACKAGE = Path(seqloom.__file__).parent
 LAYERS = [
     {"errors", "types", "settings", "registry", "files", "locks", "outputs"}
-    | {"tensors", "machine", "progress", "team"},
+    | {"tensors", "machine", "progress", "team", "lazy"},
     {"text", "nn", "evaluate"},
     {"data", "models", "statistical"},
     {"decode", "training"},

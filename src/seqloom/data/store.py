@@ -121,7 +121,7 @@ class TokenStore(Tokens):
     @classmethod
     def write(
         cls,
-        folder: Path,
+        folder: str | Path,
         examples: Iterable[Example],
         encoder: Encoder,
         *,
@@ -132,6 +132,7 @@ class TokenStore(Tokens):
         Whatever is left out or cut is in the store's own `report`; `on_progress` hears how many more examples
         have been read.
         """
+        folder = Path(folder)
         partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
@@ -154,8 +155,9 @@ class TokenStore(Tokens):
         return cls.open(folder)
 
     @classmethod
-    def open(cls, folder: Path) -> TokenStore:
-        """The store in that folder; `is_sound` reads it through to see that no bit of it has changed."""
+    def open(cls, folder: str | Path) -> TokenStore:
+        """Open the store in that folder; `is_sound` reads it through to see that no bit of it has changed."""
+        folder = Path(folder)
         meta = _complete_meta(folder)
         if meta is None:
             raise SeqloomError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Sized
 from itertools import accumulate, chain
+from pathlib import Path
 from typing import NamedTuple, cast
 
 from seqloom.data.lines import lines
@@ -58,13 +59,13 @@ class Sentence(NamedTuple):
     fault: str = ""  # why it is none
 
 
-def read_conllu(path: str) -> Iterator[Sentence]:
-    """The sentences of a CoNLL-U file, by their syntactic words: `zum` is there as `zu dem`.
+def read_conllu(path: str | Path) -> Iterator[Sentence]:
+    """Yield the sentences of a CoNLL-U file, by their syntactic words: `zum` is there as `zu dem`.
 
     Comments, ranges (`1-2`) and empty nodes (`1.1`) are passed over.
     """
     block: list[tuple[int, str]] = []
-    for number, line in enumerate(chain(lines(path), [""]), 1):
+    for number, line in enumerate(chain(lines(str(path)), [""]), 1):
         if line.strip():
             if not line.startswith("#"):
                 block.append((number, line))

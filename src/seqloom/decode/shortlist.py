@@ -68,16 +68,17 @@ class Shortlist:
         ids = torch.cat((self.always, self.translations.flatten()))
         return self.size == tokenizers.target.size and bool(((ids >= 0) & (ids < self.size)).all())
 
-    def save(self, folder: Path, tokenizers: TokenizerPair) -> None:
+    def save(self, folder: str | Path, tokenizers: TokenizerPair) -> None:
         """Write the table, which is for these tokenizers."""
         facts = {"tokenizers": tokenizers.fingerprint, "size": str(self.size), "sha256": self.digest}
+        folder = Path(folder)
         with only_writer(folder), new_folder(folder) as draft:
             write_tensors(draft / _FILE, {"always": self.always, "translations": self.translations}, facts)
 
     @classmethod
-    def load(cls, folder: Path, tokenizers: TokenizerPair) -> Shortlist:
-        """The table that `save` wrote, checked."""
-        file = folder / _FILE
+    def load(cls, folder: str | Path, tokenizers: TokenizerPair) -> Shortlist:
+        """Load the table that `save` wrote, and check it."""
+        file = Path(folder) / _FILE
         try:
             with safe_open(file, "pt") as opened:
                 facts = opened.metadata() or {}

@@ -32,8 +32,8 @@ TOLERANCE = 1e-3  # of a score; float32 sums in another order differ by about 1e
 
 
 def export_ctranslate2(
-    folder: Path,
-    out: Path,
+    folder: str | Path,
+    out: str | Path,
     *,
     quantization: str = "float32",
     checkpoint: str | None = None,
@@ -43,7 +43,7 @@ def export_ctranslate2(
 
     A float32 model that answers otherwise than the run is an error, and nothing is written.
     """
-    run = Run.open(folder)
+    out, run = Path(out), Run.open(folder)
     config = run.config()
     library()
     check_can_hold(config.model)
@@ -73,16 +73,16 @@ def export_ctranslate2(
     return report
 
 
-def is_export(folder: Path) -> bool:
-    """Whether the folder is one that `seqloom export --to ctranslate2` wrote."""
-    return (folder / REPORT).is_file() and (folder / "model.bin").is_file()
+def is_export(folder: str | Path) -> bool:
+    """Return whether the folder is one that `seqloom export --to ctranslate2` wrote."""
+    return all((Path(folder) / name).is_file() for name in (REPORT, "model.bin"))
 
 
 def load_exported(
-    folder: Path, *, threads: int | None = None, device: str = "cpu", scores: bool = True
+    folder: str | Path, *, threads: int | None = None, device: str = "cpu", scores: bool = True
 ) -> CTranslate2Translator:
-    """The translator of an exported folder."""
-    run = Run.open(folder)
+    """Load the translator of an exported folder."""
+    folder, run = Path(folder), Run.open(folder)
     if (folder / SUMS).is_file():  # not yet, while it is verified
         check_folder(folder)
     positions = read_json(folder / REPORT)["positions"]

@@ -64,7 +64,7 @@ class Loaded(NamedTuple):
 
 
 def load_translator(
-    folder: Path,
+    folder: str | Path,
     engine: str = "auto",
     *,
     checkpoint: str | None = None,
@@ -78,6 +78,7 @@ def load_translator(
     """
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
+    folder = Path(folder)
     if is_export(folder):
         return _exported(folder, engine, checkpoint, device, threads, wanted)
     if engine == "ctranslate2":

@@ -1,1 +1,35 @@
-"""One file, one architecture."""
+"""One file, one architecture. To add one: its base classes, `register`, and the types of its methods."""
+
+from seqloom.models.base import AutoregressiveModel, SequenceModel
+from seqloom.models.language import LanguageModel, LanguageSettings
+from seqloom.models.masked import MaskedLanguageModel, MaskedSettings
+from seqloom.models.recurrent import Recurrent, RecurrentSettings
+from seqloom.models.transformer import Transformer, TransformerSettings
+from seqloom.registry import architectures, register
+from seqloom.settings import ModelSettings
+from seqloom.types import Batch, Step, Tree, Vocabularies
+
+__all__ = [
+    "AutoregressiveModel",
+    "Batch",
+    "LanguageModel",
+    "LanguageSettings",
+    "MaskedLanguageModel",
+    "MaskedSettings",
+    "ModelSettings",
+    "Recurrent",
+    "RecurrentSettings",
+    "SequenceModel",
+    "Step",
+    "Transformer",
+    "TransformerSettings",
+    "Tree",
+    "Vocabularies",
+    "architectures",
+    "register",
+]
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -124,15 +124,15 @@ class FrameReader:
             return [str(i * stack) for i in range(count)]
         return [f"{i * stack * SHIFT:.2f}s" for i in range(count)]
 
-    def save(self, folder: Path, side: str) -> None:
-        """Writes SIDE.json."""
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / f"{side}.json", sealed(self.settings.model_dump()))
+    def save(self, folder: str | Path, side: str) -> None:
+        """Write SIDE.json."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        write_json(Path(folder) / f"{side}.json", sealed(self.settings.model_dump()))
 
     @classmethod
-    def load(cls, folder: Path, side: str) -> FrameReader:
-        """The reader that `save` wrote."""
-        path = folder / f"{side}.json"
+    def load(cls, folder: str | Path, side: str) -> FrameReader:
+        """Load the reader that `save` wrote."""
+        path = Path(folder) / f"{side}.json"
         return cls(FrameSettings.checked(read_sealed(path), "tokenizer", where=str(path)))
 
 

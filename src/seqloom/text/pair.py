@@ -106,8 +106,8 @@ class TokenizerPair:
             _train(config, target_kind, (target for _, target in lines), config.tags or ()),
         )
 
-    def save(self, folder: Path) -> None:
-        """Writes joint.* or source.* and target.*."""
+    def save(self, folder: str | Path) -> None:
+        """Write joint.* or source.* and target.*."""
         if self.reader is self.target:
             self.target.save(folder, "joint")
         else:
@@ -115,8 +115,9 @@ class TokenizerPair:
             self.target.save(folder, "target")
 
     @classmethod
-    def load(cls, folder: Path) -> TokenizerPair:
-        """The pair that `save` wrote."""
+    def load(cls, folder: str | Path) -> TokenizerPair:
+        """Load the pair that `save` wrote."""
+        folder = Path(folder)
         if not folder.is_dir():
             raise SeqloomError(
                 f"There is no tokenizer folder {folder}.",

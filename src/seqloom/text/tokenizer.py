@@ -157,16 +157,18 @@ class Tokenizer:
         pieces = [str(self._processor.id_to_piece(id)) for id in range(self.size)]
         return [piece.removeprefix(SPACE) for piece in pieces] if self.settings.kind == "word" else pieces
 
-    def save(self, folder: Path, side: str) -> None:
-        """Writes SIDE.model and SIDE.json, with checksums of both."""
+    def save(self, folder: str | Path, side: str) -> None:
+        """Write SIDE.model and SIDE.json, with checksums of both."""
+        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         write_bytes(folder / f"{side}.model", self._model)
         record = {"model_sha256": hashlib.sha256(self._model).hexdigest(), **self.settings.model_dump()}
         write_json(folder / f"{side}.json", sealed(record))
 
     @classmethod
-    def load(cls, folder: Path, side: str) -> Self:
-        """The tokenizer that `save` wrote."""
+    def load(cls, folder: str | Path, side: str) -> Self:
+        """Load the tokenizer that `save` wrote; `side` is joint, source or target."""
+        folder = Path(folder)
         path = folder / f"{side}.json"
         model, record = _read(folder / f"{side}.model"), _read_record(path)
         try:

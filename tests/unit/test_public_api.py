@@ -1,0 +1,58 @@
+"""The public names of every package: they exist, `dir` shows them, and nothing is imported before its use."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import seqloom
+
+PACKAGES = ("seqloom", *(f"seqloom.{name}" for name in ("data", "evaluate", "inspect", "models", "nn", "text")))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_public_name_exists_and_is_shown(name: str) -> None:
+    package = importlib.import_module(name)
+    assert package.__all__ == sorted(package.__all__)
+    assert [one for one in package.__all__ if one != "__version__"] == [
+        one for one in dir(package) if not one.startswith("__")
+    ]
+    for public in package.__all__:
+        assert getattr(package, public) is not None
+
+
+@pytest.mark.parametrize("name", PACKAGES[1:])
+def test_no_public_name_hides_a_module(name: str) -> None:
+    package = importlib.import_module(name)
+    modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    assert not modules & set(package.__all__)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_another_name_is_an_attribute_error(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'trian'"):
+        _ = importlib.import_module(name).trian
+
+
+def test_the_functions_of_the_readme_are_public() -> None:
+    assert {"train", "load", "SeqloomError", "nn", "models"} <= set(dir(seqloom))
+
+
+@pytest.mark.parametrize(
+    "name", ["seqloom", "seqloom.data", "seqloom.evaluate", "seqloom.text", "seqloom.inspect"]
+)
+def test_importing_a_package_costs_no_torch(name: str) -> None:
+    code = f"import sys, {name}; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_packages_and_star_imports_work_after_importing_seqloom() -> None:
+    code = (
+        "import seqloom; seqloom.nn.Cell('lstm'); from seqloom import *; from seqloom.nn import *; load, Cell"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
