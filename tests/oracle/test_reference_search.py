@@ -22,21 +22,26 @@ from seqloom.decode.reference import exhaustive_search, reference_beam_search
 from seqloom.decode.rules import Rules
 from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
-from seqloom.registry import architectures
-from seqloom.types import EOS, Batch, Step, Tree, Vocabularies
+from seqloom.types import BOS, EOS, Batch, Step, Tree
+from support.step_models import (
+    FITTED,
+    FITTED_VOCABULARY,
+    STEP_MODELS,
+    batch_for,
+    fitted,
+    random_model,
+    tolerance,
+)
 
-V = 7
-NAMES = [name for name, entry in architectures(counting=False).items() if entry.task != "fill"]
-DEPTH = {"transformer-deep": {"layers": 3, "decoder_layers": 3}}  # its own takes too long here
+V = FITTED_VOCABULARY
 
 
 @cache
 def _model(name: str, seed: int, ends: float) -> Any:
-    """A random model that is far from flat, and more or less willing to end."""
-    entry = architectures(counting=False)[name]
-    torch.manual_seed(seed)
-    values = {**entry.overrides, "name": name, "size": "tiny", **DEPTH.get(name, {})}
-    model = entry.build(entry.settings.model_validate(values), Vocabularies(V, V, True)).double().eval()
+    """A fitted model, or a random one that is far from flat, and more or less willing to end."""
+    if name in FITTED:
+        return fitted(name).model
+    model = random_model(name, V, seed)
     with torch.no_grad():
         model.output.weight.mul_(3)
         model.output.bias.normal_(std=0.5)
@@ -49,17 +54,17 @@ def _batch(sources: Sequence[Sequence[int]]) -> Batch:
     return collate_ids(sources, None, range(len(sources)), [range(len(source)) for source in sources])
 
 
-def _same(fast: Sequence[Found], slow: Sequence[Found]) -> None:
+def _same(fast: Sequence[Found], slow: Sequence[Found], tolerance: float = 1e-10) -> None:
     assert [(one.tokens, one.finished) for one in fast] == [(one.tokens, one.finished) for one in slow]
     for one, other in zip(fast, slow, strict=True):
-        assert one.score == pytest.approx(other.score, abs=1e-10)
-        assert one.log_probs == pytest.approx(other.log_probs, abs=1e-10)
+        assert one.score == pytest.approx(other.score, abs=tolerance)
+        assert one.log_probs == pytest.approx(other.log_probs, abs=tolerance)
 
 
 SOURCE = st.lists(st.integers(EOS + 1, V - 1), min_size=1, max_size=5)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STEP_MODELS)
 @given(
     sentences=st.lists(st.tuples(SOURCE, st.integers(1, 6)), min_size=1, max_size=3),
     beam=st.integers(1, 5),
@@ -73,24 +78,22 @@ def test_the_fast_beam_search_returns_what_the_slow_one_returns(
 ) -> None:
     model = _model(name, seed, ends)
     sources, longest = zip(*sentences, strict=True)
-    found = beam_search(model, _batch(sources), Plan(beam, Ranking(alpha=penalty)), max_lengths=longest)
+    plan = Plan(beam, Ranking(alpha=penalty))
+    found = beam_search(model, batch_for(name, sources), plan, max_lengths=longest)
     for source, limit, fast in zip(sources, longest, found, strict=True):
-        slow = reference_beam_search(
-            model, _batch([source]), Plan(beam, Ranking(alpha=penalty)), max_length=limit
-        )
-        _same(fast, slow)
+        slow = reference_beam_search(model, batch_for(name, [source]), plan, max_length=limit)
+        _same(fast, slow, tolerance(name))
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STEP_MODELS)
 def test_a_beam_as_wide_as_the_space_finds_what_exact_search_finds(name: str, penalty: float) -> None:
     model, source, longest = _model(name, 0, -1.0), [4, 3, 5], 3
     everything = (V - EOS - 1) ** longest
-    best = exhaustive_search(model, _batch([source]), max_length=longest, ranking=Ranking(alpha=penalty))
-    (found,) = beam_search(
-        model, _batch([source]), Plan(2 * everything, Ranking(alpha=penalty)), max_lengths=[longest]
-    )
-    _same(found[:1], [best])
+    batch, ranking = batch_for(name, [source]), Ranking(alpha=penalty)
+    best = exhaustive_search(model, batch, max_length=longest, ranking=ranking)
+    (found,) = beam_search(model, batch, Plan(2 * everything, ranking), max_lengths=[longest])
+    _same(found[:1], [best], tolerance(name))
 
 
 class Sparse:
@@ -216,20 +219,20 @@ def test_they_agree_on_every_plan(
         _same(fast, reference_beam_search(model, _batch([[source]]), alone, max_length=limit))
 
 
-@pytest.mark.parametrize("name", ["transformer", "lstm-additive", "prefix-lm"])
+@pytest.mark.parametrize("name", STEP_MODELS)
 def test_they_agree_on_coverage(name: str) -> None:
     model, sources = _model(name, 0, 0.0), [[4, 3, 5], [3], [6, 6, 4, 3]]
-    plan = Plan(3, Ranking(coverage=0.8))
-    plain = beam_search(model, _batch(sources), Plan(3), max_lengths=[3] * 3)
-    found = beam_search(model, _batch(sources), plan, max_lengths=[3] * 3)
+    batch, plan, limits = batch_for(name, sources), Plan(3, Ranking(coverage=0.8)), [3] * 3
+    if model.step(*model.start(batch), torch.tensor([BOS] * 3)).attention is None:
+        with pytest.raises(SeqloomError, match="coverage"):
+            beam_search(model, batch, plan, max_lengths=limits)
+        return
+    plain = beam_search(model, batch, Plan(3), max_lengths=limits)
+    found = beam_search(model, batch, plan, max_lengths=limits)
     assert [one.score for one in found[2]] != [one.score for one in plain[2]]
     for source, fast in zip(sources, found, strict=True):
-        _same(fast, reference_beam_search(model, _batch([source]), plan, max_length=3))
-
-
-def test_coverage_needs_attention() -> None:
-    with pytest.raises(SeqloomError, match="coverage_penalty needs a model with attention"):
-        beam_search(_model("lstm-last", 0, 0.0), _batch([[3]]), Plan(2, Ranking(coverage=1.0)), max_lengths=[3])
+        slow = reference_beam_search(model, batch_for(name, [source]), plan, max_length=3)
+        _same(fast, slow, tolerance(name))
 
 
 @given(seed=st.integers(0, 10_000), wanted=st.integers(1, 3), reward=st.sampled_from([0.0, 0.5]))

@@ -18,6 +18,7 @@ from seqloom.registry import architecture
 from seqloom.text.config import MASK, TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, Vocabularies
+from support.step_models import FITTED, fitted, reads_frames
 
 LINES = ["a bad cab", "", "cab", "dada bad a cab a dad", "b", "d a b"]
 PAIRS = [("ab", "bad cab"), ("c", ""), ("dabba", "a"), ("a b c d", "cab a dad bad"), ("b", "b b"), ("", "dad")]
@@ -81,6 +82,20 @@ def test_teacher_forcing_gives_what_steps_give(
         assert score.log_prob == pytest.approx(math.fsum(expected), abs=1e-9)
         assert score.tokens == tuple(tokenizers.target.pieces(tokenizers.target.encode(target)))
         assert score.ends == 1
+
+
+TAGGED = [("a b", "X Y"), ("d", "Z"), ("a c d b", "X Y Z X"), ("", "")]
+
+
+@pytest.mark.parametrize("budget", [1, 10_000])
+@pytest.mark.parametrize("name", [name for name in FITTED if not reads_frames(name)])
+def test_a_fitted_model_scores_what_its_steps_give(name: str, budget: int) -> None:
+    model, tokenizers = fitted(name).model, fitted(name).tokenizers
+    scores = ForcedScorer(model, tokenizers, SearchConfig(batch_tokens=budget)).score(TAGGED)
+    for (source, target), score in zip(TAGGED, scores, strict=True):
+        expected = _stepped(model, tokenizers, source, target)
+        assert score.log_probs == pytest.approx(expected, abs=1e-5)
+        assert all(value <= 0 for value in score.log_probs)
 
 
 def test_a_model_that_reads_trees_gets_them(tokenizers: TokenizerPair) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -16,8 +18,8 @@ from seqloom.data.batching import collate_ids
 from seqloom.decode.plan import Found, Plan
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.search import beam_search
-from seqloom.registry import architectures
-from seqloom.types import BOS, EOS, Batch, Step, Tree, Vocabularies
+from seqloom.types import BOS, EOS, Batch, Step, Tree
+from support.step_models import FITTED, FITTED_VOCABULARY, NEURAL, STEP_MODELS, batch_for, step_model, tolerance
 
 V, LONGEST = 6, 4
 SYMBOLS = range(EOS + 1, V)  # what an answer is made of
@@ -55,11 +57,11 @@ class RandomTree:
         return found
 
 
-def _sequences(longest: int) -> Iterator[tuple[int, ...]]:
+def _sequences(longest: int, symbols: Sequence[int] = SYMBOLS) -> Iterator[tuple[int, ...]]:
     """Every answer that ends within the maximum length, and every one that is cut there."""
     for length in range(longest):
-        yield from ((*tokens, EOS) for tokens in product(SYMBOLS, repeat=length))
-    yield from product(SYMBOLS, repeat=longest)
+        yield from ((*tokens, EOS) for tokens in product(symbols, repeat=length))
+    yield from product(symbols, repeat=longest)
 
 
 def _ranked(scored: dict[tuple[int, ...], float], penalty: float) -> list[tuple[bool, float, list[int]]]:
@@ -71,21 +73,15 @@ def _ranked(scored: dict[tuple[int, ...], float], penalty: float) -> list[tuple[
     return sorted(ranked, key=lambda one: one[:2], reverse=True)
 
 
-NAMES = [name for name, entry in architectures(counting=False).items() if entry.task != "fill"]
-
-
-def _with_trees(sources: Sequence[Sequence[int]]) -> Batch:
-    """The batch of these sources, each with the tree of a chain, for models that read trees."""
-    return collate_ids(sources, None, range(len(sources)), [range(len(source)) for source in sources])
-
-
 def _batch(sentences: Sequence[int]) -> Batch:
     return collate_ids([[sentence] for sentence in sentences], None, range(len(sentences)))
 
 
-def _same(found: list[Found], expected: list[tuple[bool, float, list[int]]]) -> None:
-    assert [(one.finished, one.tokens) for one in found] == [(one[0], one[2]) for one in expected]
-    assert [one.score for one in found] == pytest.approx([one[1] for one in expected], abs=1e-12)
+def _same(found: list[Found], expected: list[tuple[bool, float, list[int]]], tolerance: float = 1e-12) -> None:
+    """The same sequences with the same scores, best first; equal scores may come in any order."""
+    assert [one.score for one in found] == pytest.approx([one[1] for one in expected], abs=tolerance)
+    scores = {(finished, *tokens): score for finished, score, tokens in expected}
+    assert {(one.finished, *one.tokens): one.score for one in found} == pytest.approx(scores, abs=tolerance)
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
@@ -100,54 +96,61 @@ def test_a_wide_beam_ranks_all_sequences_as_brute_force_does(penalty: float, lon
         _same(hypotheses, _ranked(scored, penalty))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STEP_MODELS)
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
 def test_a_wide_beam_over_a_real_model_equals_brute_force(name: str, penalty: float) -> None:
-    entry = architectures(counting=False)[name]
-    torch.manual_seed(3)
-    values = {**entry.overrides, "name": name, "size": "tiny"}
-    model = entry.build(entry.settings.model_validate(values), Vocabularies(V, V, True)).double().eval()
-    sources, longest = [[3, 4, 5, 3], [5]], 3
+    model, sources, longest = step_model(name, V, seed=3), [[3, 4, 5, 3], [5]], 3
+    symbols = SYMBOLS if name in NEURAL else range(EOS + 1, FITTED_VOCABULARY)
     found = beam_search(
         model,
-        _with_trees(sources),
-        Plan(2 * EVERYTHING, Ranking(alpha=penalty)),
+        batch_for(name, sources),
+        Plan(2 * len(symbols) ** longest, Ranking(alpha=penalty)),
         max_lengths=[longest] * 2,
     )
-    for source, hypotheses in zip(sources, found, strict=True):
-        scored = {tokens: _forced(model, source, tokens) for tokens in _sequences(longest)}
-        _same(hypotheses, _ranked(scored, penalty))
+    forced = _forced if name in NEURAL else _stepped
+    for i, hypotheses in enumerate(found):
+        batch = batch_for(name, sources[i : i + 1])
+        scored = {tokens: forced(model, batch, tokens) for tokens in _sequences(longest, symbols)}
+        possible = {tokens: total for tokens, total in scored.items() if total > -math.inf}
+        _same(hypotheses, _ranked(possible, penalty), tolerance=tolerance(name))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STEP_MODELS)
 def test_the_batch_does_not_change_the_answer_of_a_real_model(name: str) -> None:
-    entry = architectures(counting=False)[name]
-    torch.manual_seed(4)
-    values = {**entry.overrides, "name": name, "size": "tiny"}
-    model = entry.build(entry.settings.model_validate(values), Vocabularies(30, 30, True)).double().eval()
+    vocabulary = FITTED_VOCABULARY if name in FITTED else 30
+    model = step_model(name, vocabulary, seed=4)
     sources = [[5, 9, 12, 20, 7, 7], [8], [29, 4], [13, 17, 5], [9, 9, 9, 9, 9, 9, 9, 9, 9]]
+    sources = [[EOS + 1 + id % (vocabulary - EOS - 1) for id in source] for source in sources]
 
     def search(chosen: list[list[int]]) -> list[list[Found]]:
         lengths = [len(source) + 3 for source in chosen]
-        return beam_search(model, _with_trees(chosen), Plan(4), max_lengths=lengths)
+        return beam_search(model, batch_for(name, chosen), Plan(4), max_lengths=lengths)
 
     alone = [search([source])[0] for source in sources]
     for order in ([0, 1, 2, 3, 4], [4, 2, 0, 3, 1], [3, 0]):
         for i, hypotheses in zip(order, search([sources[i] for i in order]), strict=True):
             assert [one.tokens for one in hypotheses] == [one.tokens for one in alone[i]]
             assert [one.score for one in hypotheses] == pytest.approx(
-                [one.score for one in alone[i]], abs=1e-10
+                [one.score for one in alone[i]], abs=tolerance(name)
             )
 
 
-def _forced(model: Any, source: list[int], tokens: tuple[int, ...]) -> float:
-    """log P of the tokens under teacher forcing."""
-    batch = collate_ids(
-        [source], [tokens], [0], [range(len(source))]
-    )  # the answer's own end is the last of `tokens`
+def _forced(model: Any, batch: Batch, tokens: tuple[int, ...]) -> float:
+    """log P of the tokens, of which the last may be the end, under teacher forcing."""
+    target = torch.tensor([[BOS, *tokens[:-1]]])
     with torch.no_grad():
-        log_probs = model(batch).log_softmax(-1)[0]
+        logits = model(replace(batch, target_in=target, target_lengths=torch.tensor([len(tokens)])))
+    log_probs = logits.log_softmax(-1)[0]
     return float(sum(log_probs[t, token] for t, token in enumerate(tokens)))
+
+
+def _stepped(model: Any, batch: Batch, tokens: tuple[int, ...]) -> float:
+    """The same of a model without teacher forcing: one row, step by step."""
+    (memory, state), total = model.start(batch), 0.0
+    for last, token in zip((BOS, *tokens), tokens, strict=False):
+        step = model.step(memory, state, torch.tensor([last]))
+        state, total = step.state, total + step.log_probs[0, token].item()
+    return total
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 import seqloom
 from seqloom.data.batching import collate_ids
 from seqloom.registry import Architecture, architectures
+from seqloom.run import Run
+from seqloom.text.pair import TokenizerPair
 from seqloom.types import Batch, Vocabularies
 
 NEURAL = [name for name, entry in architectures(counting=False).items() if entry.task != "fill"]
@@ -35,10 +37,14 @@ SHALLOW: Mapping[str, Mapping[str, Any]] = {"transformer-deep": {"layers": 3, "d
 
 
 class Fitted(NamedTuple):
-    """A model that was fitted to a few lines, and the sizes of its vocabularies."""
+    """A model that was fitted to a few lines, and its tokenizers."""
 
     model: Any
-    vocabularies: Vocabularies
+    tokenizers: TokenizerPair
+
+    @property
+    def vocabularies(self) -> Vocabularies:
+        return self.tokenizers.vocabularies
 
 
 def random_model(name: str, vocabulary: int, seed: int, **fields: Any) -> Any:
@@ -71,14 +77,19 @@ def fitted(name: str, *, byte_fallback: bool = False) -> Fitted:
         data = write_lines(entry, Path(temporary))
         out = Path(temporary) / "run"
         user = seqloom.train(data, out=out, model=name, size="tiny", settings=settings, quiet=True)
-        return Fitted(user.model, seqloom.run.Run.open(out).tokenizers().vocabularies)
+        return Fitted(user.model, Run.open(out).tokenizers())
+
+
+def reads_frames(name: str) -> bool:
+    """Whether an architecture reads frames of features, not text."""
+    return architectures()[name].defaults.get("text.tokenizer") == "frames"
 
 
 def write_lines(entry: Architecture, folder: Path) -> Path:
     """Write a file that the architecture can be fitted to."""
     if entry.task == "continue":
         lines = [" ".join(tags) for _, tags in _tagged()]
-    elif entry.defaults.get("text.tokenizer") == "frames":
+    elif reads_frames(entry.name):
         lines = list(_clips(folder))
     else:
         lines = [f"{' '.join(words)}\t{' '.join(tags)}" for words, tags in _tagged()]
@@ -121,6 +132,11 @@ def sources(vocabularies: Vocabularies, ids: Sequence[Sequence[int]]) -> list[An
     if not vocabularies.features:
         return list(ids)
     return [frames(len(row), sum(row) % 3 - 1.0, np.random.default_rng(sum(row))) for row in ids]
+
+
+def tolerance(name: str) -> float:
+    """What counts as rounding in the scores of a model: fitted models answer in single precision."""
+    return 1e-5 if name in FITTED else 1e-10
 
 
 def batch_for(name: str, ids: Sequence[Sequence[int]]) -> Batch:
