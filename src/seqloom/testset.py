@@ -10,7 +10,7 @@ from seqloom.data.readers import check_tables, read, read_parallel, references
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.references import group_by_source as grouped
-from seqloom.types import Heads
+from seqloom.types import Example, Heads
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,25 @@ def read_testset(
     tables: Sequence[str],
     *,
     source: str | None = None,
-    target: str | None = None,
+    targets: Sequence[str] = (),
     source_column: str | None = None,
     target_column: str | None = None,
     heads_column: str | None = None,
     group_by_source: bool = False,
 ) -> TestSet:
-    """The test set of these files; columns that are not named are those of the training data.
+    """Return the test set of these files; columns that are not named are those of the training data.
 
-    No line may be missing from a measurement, so a malformed one is an error here.
+    Several targets are several references of each line of the source. No line may be missing from a
+    measurement, so a malformed one is an error here.
     """
     report = DataReport()
     named = {"source_column": source_column, "target_column": target_column, "heads_column": heads_column}
     check_tables(tables, named)
     columns = target_column or data.target_column
-    if source and target and not tables:
-        name = f"{source} {target}"
-        examples = list(read_parallel(source, target, report))
-    elif tables and not source and not target:
+    if source and targets and not tables:
+        name = " ".join((source, *targets))
+        examples, answers = _read_files(source, targets, report)
+    elif tables and not source and not targets:
         name = " ".join(tables)
         examples = [
             example
@@ -59,21 +60,32 @@ def read_testset(
                 report=report,
             )
         ]
+        answers = [references(example, columns) for example in examples]
     else:
-        raise SeqloomError("Nothing to evaluate on is given.", "name a table, or both --source and --target")
+        raise SeqloomError("No test data is given.", "name a table, or both --source and --target")
     if report.lines:
         first = report.lines[0]
         raise SeqloomError(
             f"{first.file}, line {first.line} cannot be evaluated: {first.reason}.",
-            "mend or remove the line; a score that leaves lines out is not comparable",
+            "fix or remove the line; a score that leaves lines out is not comparable",
         )
     if not examples:
         raise SeqloomError(f"{name} has no lines to evaluate on.")
-    pairs = [(example.source, references(example, columns)) for example in examples]
+    sources = [example.source for example in examples]
     if group_by_source:
-        flat = [(text, reference) for text, answers in pairs for reference in answers]
-        sources, answers = grouped(flat)
+        pairs = zip(sources, answers, strict=True)
+        sources, answers = grouped((text, reference) for text, given in pairs for reference in given)
         trees = {example.source: example.heads for example in examples}
         return TestSet(name, sources, answers, [trees[text] for text in sources])
-    sources = [text for text, _ in pairs]
-    return TestSet(name, sources, [answers for _, answers in pairs], [example.heads for example in examples])
+    return TestSet(name, sources, answers, [example.heads for example in examples])
+
+
+def _read_files(
+    source: str, targets: Sequence[str], report: DataReport
+) -> tuple[list[Example], list[list[str]]]:
+    """Return the examples of the first target file, and the references of each from all target files."""
+    if source == "-" and len(targets) > 1:
+        raise SeqloomError("Standard input cannot be the source of several --target files.", "name a file")
+    files = [list(read_parallel(source, target, report)) for target in targets]
+    rows = zip(*files, strict=False)  # of different lengths only if the report has a malformed line
+    return files[0], [[example.target or "" for example in row] for row in rows]

@@ -62,9 +62,29 @@ def test_grouping_takes_all_target_columns(tmp_path: Path) -> None:
 
 def test_two_aligned_files_keep_empty_lines(tmp_path: Path) -> None:
     source, target = write(tmp_path / "s", "s1\n\ns3\n"), write(tmp_path / "t", "t1\nt2\n\n")
-    test = read_testset(DATA, [], source=source, target=target)
+    test = read_testset(DATA, [], source=source, targets=[target])
     assert test.sources == ["s1", "", "s3"]
     assert test.references == [["t1"], ["t2"], [""]]
+
+
+def test_several_target_files_are_several_references(tmp_path: Path) -> None:
+    source = write(tmp_path / "s", "s1\ns2\n")
+    targets = [write(tmp_path / name, f"{name}1\n{name}2\n") for name in "tuv"]
+    test = read_testset(DATA, [], source=source, targets=targets)
+    assert test.references == [["t1", "u1", "v1"], ["t2", "u2", "v2"]]
+    assert read_testset(DATA, [], source=source, targets=targets, group_by_source=True) == test
+    with pytest.raises(SeqloomError, match="Standard input"):
+        read_testset(DATA, [], source="-", targets=targets)
+    short = write(tmp_path / "short", "t1\n")
+    with pytest.raises(SeqloomError, match=r"2 lines, but .*short has 1"):
+        read_testset(DATA, [], source=source, targets=[targets[0], short])
+
+
+def test_a_malformed_line_of_any_file_is_an_error(tmp_path: Path) -> None:
+    source, target = write(tmp_path / "s", "s1\n"), write(tmp_path / "t", "t1\n")
+    trees = write(tmp_path / "t.conllu", "1\ta\t_\t_\t_\t_\t7\t_\t_\t_\n\n")
+    with pytest.raises(SeqloomError, match="line 1 cannot be evaluated"):
+        read_testset(DATA, [], source=source, targets=[target, trees])
 
 
 def test_a_malformed_line_is_an_error(tmp_path: Path) -> None:
@@ -73,10 +93,10 @@ def test_a_malformed_line_is_an_error(tmp_path: Path) -> None:
         read_testset(DATA, [file])
 
 
-@pytest.mark.parametrize("given", [{}, {"source": "s"}, {"target": "t"}, {"tables": ["a"], "source": "s"}])
+@pytest.mark.parametrize("given", [{}, {"source": "s"}, {"targets": ["t"]}, {"tables": ["a"], "source": "s"}])
 def test_something_must_be_given(given: dict[str, object]) -> None:
     tables = given.pop("tables", [])
-    with pytest.raises(SeqloomError, match="Nothing to evaluate on is given"):
+    with pytest.raises(SeqloomError, match="No test data"):
         read_testset(DATA, tables, **given)  # type: ignore[arg-type]
 
 

@@ -10,15 +10,20 @@ from typing import Annotated
 import typer
 
 from seqloom.cli.launch import ON_THIS_MACHINE, launch
-from seqloom.cli.options import HeadsColumn, SourceColumn
+from seqloom.cli.options import HeadsColumn, Source, SourceColumn
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
     files: Annotated[list[str] | None, typer.Argument(help="Tables of test pairs.")] = None,
-    metrics: Annotated[str, typer.Option(help="bleu, chrf, ter, exact, error, per, wer, cer …")] = "bleu,chrf",
-    source: Annotated[str | None, typer.Option(help="A file of sources, one per line.")] = None,
-    target: Annotated[str | None, typer.Option(help="The file of their references.")] = None,
+    metrics: Annotated[
+        str, typer.Option(help="bleu, chrf, ter, exact, exact:raw, error, per, wer, cer …")
+    ] = "bleu,chrf",
+    source: Source = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(help="A text file with a reference for each line of --source; may be repeated."),
+    ] = None,
     source_column: SourceColumn = None,
     target_column: Annotated[
         str | None, typer.Option(help="Target column of a table; several references: 2,3,4.")
@@ -74,7 +79,7 @@ def evaluate(
         config.data,
         files or [],
         source=source,
-        target=target,
+        targets=target or (),
         source_column=source_column,
         target_column=target_column,
         heads_column=heads_column,

@@ -59,23 +59,30 @@ class ErrorRate:
 
 @dataclass(frozen=True)
 class ExactMatch:
-    """The share of sentences in percent that equal one of their references, or, as an error, that do not."""
+    """The share of sentences in percent that equal one of their references, or, as an error, that do not.
+
+    Runs of white space are one space and the ends are trimmed, unless white space counts.
+    """
 
     name: str
     label: str
     higher_is_better: bool  # False: count the wrong ones
+    raw: bool = False  # white space counts: indentation and line breaks must be right, too
 
     def statistics(self, hypothesis: str, references: Sequence[str]) -> list[float]:
-        """Whether this sentence counts (0 or 1), and 1. Runs of white space are one space, the ends trimmed."""
-        right = hypothesis.split() in [reference.split() for reference in references]
+        """Return whether this sentence counts (0 or 1), and 1."""
+        right = self._compared(hypothesis) in map(self._compared, references)
         return [float(right == self.higher_is_better), 1.0]
+
+    def _compared(self, text: str) -> str:
+        return text if self.raw else " ".join(text.split())
 
     def compute(self, total: Matrix) -> float:
         counted, sentences = map(float, total)
         return 100 * counted / sentences
 
     def signature(self, *, nrefs: int | None, bootstrap: int, seed: int) -> str:
-        facts = {"case": "mixed", "refs": "any"}
+        facts = {"case": "mixed", **({"space": "raw"} if self.raw else {}), "refs": "any"}
         return own_signature(self.name, facts, nrefs=nrefs, bootstrap=bootstrap, seed=seed)
 
 

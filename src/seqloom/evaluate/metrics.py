@@ -74,6 +74,7 @@ METRICS: dict[str, Callable[[], Metric]] = {
     "chrf++": sacre.chrf_plus_plus,
     "ter": sacre.ter,
     "exact": lambda: ExactMatch("exact", "exact", higher_is_better=True),
+    "exact:raw": lambda: ExactMatch("exact:raw", "exact:raw", higher_is_better=True, raw=True),
     "error": lambda: ExactMatch("error", "error", higher_is_better=False),
     "per": lambda: ErrorRate("per", "PER", unit="space"),
     "wer": lambda: ErrorRate("wer", "WER", unit="space"),

@@ -18,6 +18,17 @@ def value(metric: str) -> float:
     return evaluate(HYPOTHESES, REFERENCES, metric, bootstrap=0)[0].value
 
 
+@pytest.mark.parametrize(
+    "wrong", ["  x = 1\n    y", "    x = 1\n  y", "    x  = 1\n    y", "    x = 1 y", "    x = 1\n    y "]
+)
+def test_white_space_counts_in_exact_raw_only(wrong: str) -> None:
+    code = "    x = 1\n    y"
+    for guess, expected in ((code, 100), (wrong, 0)):
+        [plain, raw] = evaluate([guess], [["z", code]], "exact,exact:raw", bootstrap=0)
+        assert (plain.value, raw.value) == (100, expected)
+    assert raw.signature.startswith("exact:raw|nrefs:2|case:mixed|space:raw|refs:any|")
+
+
 def test_exact_match_counts_any_reference_and_error_is_its_complement() -> None:
     assert value("exact") == 25
     assert value("error") == 75
