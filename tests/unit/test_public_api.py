@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import seqloom
+
+PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
 
 PACKAGES = ("seqloom", *(f"seqloom.{name}" for name in ("data", "evaluate", "inspect", "models", "nn", "text")))
 
@@ -56,3 +60,18 @@ def test_packages_and_star_imports_work_after_importing_seqloom() -> None:
         "import seqloom; seqloom.nn.Cell('lstm'); from seqloom import *; from seqloom.nn import *; load, Cell"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_page_lists_exactly_the_public_names(name: str) -> None:
+    (row,) = re.findall(rf"^\| `{re.escape(name)}` \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.findall(r"`(\w+)`", row) == importlib.import_module(name).__all__
+
+
+def test_the_page_runs_as_it_is_written(tmp_path: Path) -> None:
+    code = "".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs" / "reverse" / "config.yaml").is_file()

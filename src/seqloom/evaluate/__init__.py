@@ -2,7 +2,7 @@
 
 from seqloom.evaluate.alignment import AlignmentScore, score_alignment
 from seqloom.evaluate.buckets import Bucket, by_length
-from seqloom.evaluate.metrics import Metric, Score, evaluate, parse_metrics, score
+from seqloom.evaluate.metrics import Metric, Score, evaluate, parse_metrics
 from seqloom.evaluate.significance import Comparison, compare
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "compare",
     "evaluate",
     "parse_metrics",
-    "score",
     "score_alignment",
 ]
 
