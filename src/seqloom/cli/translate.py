@@ -172,7 +172,7 @@ def translate(
     options = DataConfig.checked({"format": format}, "data")
     check_has_columns(file, options.format, columns)
     examples = read_source(file, format=options.format, **columns, report=report)
-    number, counts = 0, Counter[str]()
+    number, counts, joined_lines = 0, Counter[str](), 0
     with joined(device) as team:
         loaded, used = load_for(
             strategy,
@@ -210,12 +210,19 @@ def translate(
                             lines = iter([_json(number, example.source, hypotheses, used, found)])
                         else:
                             lines = _plain(number, hypotheses, ranked=nbest is not None and nbest > 1)
+                            joined_lines += any("\n" in one.text for one in hypotheses)
                         stream.write("".join(f"{text}\n" for text in lines))
                     if flush:
                         stream.flush()
     for flag, meaning in MEANING.items():
         if counts[flag]:
             print(f"look at: {counts[flag]:,} of {number:,} answers ({flag}: {meaning})", file=sys.stderr)
+    if joined_lines:
+        print(
+            f"note: line breaks in the outputs of {joined_lines:,} lines were replaced by spaces; --json keeps "
+            "them",
+            file=sys.stderr,
+        )
     if report.lines:
         print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
 

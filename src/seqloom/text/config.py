@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -20,9 +20,19 @@ MASK = "[MASK]"  # stands for what a masked language model has to restore
 RESERVED = re.compile(r"<s>|</s>|<pad>|<unk>|<0x[0-9A-F]{2}>")
 
 
+_PRESETS: dict[object, dict[str, object]] = {
+    "code": {"normalize": "none", "collapse_spaces": False, "byte_fallback": True},
+}
+
+
 class TextConfig(Settings):
     """How text becomes tokens."""
 
+    preset: Literal["code"] | None = Field(
+        None,
+        description="code: keep indentation, line breaks and characters as they are (normalize none, "
+        "collapse_spaces false, byte_fallback true); an option that is given wins",
+    )
     tokenizer: SourceKind = Field(
         "unigram", description="unigram, bpe, char or word; frames: sources are .wav, .npy or .npz files"
     )
@@ -39,6 +49,13 @@ class TextConfig(Settings):
     center: Center = Field(
         "corpus", description="frames: the mean that is taken off, of the training corpus or of each sequence"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or not isinstance(given.get("preset"), str):
+            return given
+        return {**_PRESETS.get(given["preset"], {}), **given}
 
     @property
     def kinds(self) -> tuple[SourceKind, Kind]:

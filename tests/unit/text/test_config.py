@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
+from seqloom.text.pair import TokenizerPair
 
 
 def test_both_sides_share_one_model_when_they_are_of_one_kind() -> None:
@@ -57,3 +58,29 @@ def test_a_tag_given_twice_counts_once() -> None:
 def test_a_vocabulary_of_nothing_is_refused() -> None:
     with pytest.raises(ValidationError, match="vocab_size"):
         TextConfig(vocab_size=15)
+
+
+def test_the_preset_for_code_sets_defaults_and_given_options_win() -> None:
+    code = TextConfig.checked({"preset": "code"}, "text")
+    assert (code.normalize, code.collapse_spaces, code.byte_fallback) == ("none", False, True)
+    assert TextConfig.checked({"preset": "code", "normalize": "nfc"}, "text").normalize == "nfc"
+    assert TextConfig.checked(code.model_dump(), "text") == code
+    for unknown in ("prose", 3, ["code"]):
+        with pytest.raises(SeqloomError, match=r"text\.preset"):
+            TextConfig.checked({"preset": unknown}, "text")
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "char", "word"])
+def test_code_comes_back_as_it_was(kind: str) -> None:
+    config = TextConfig.checked({"preset": "code", "tokenizer": kind, "vocab_size": 400}, "text")
+    code = [
+        "    if x:\n        return 1\n",
+        "\tfor i in y:\n\t\tpass",
+        "a,  b\r\n\n  c ",
+        "   ",
+        "\n",
+        "e\u0301 \ufb01",
+    ]
+    tokenizer = TokenizerPair.train(config, lambda: [(text, text) for text in code]).target
+    for text in (*code, "        deeper:\n            new\n\t\tz  "):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
