@@ -4,8 +4,13 @@ What is the same: greedy search; of a beam the prefixes that are kept, the score
 counted in the length, and hypotheses cut at the maximum length of their own line, behind all completed ones.
 
 It is done with a sentence when `beam` hypotheses are completed: our search.stop=count. By other rules answers
-may differ. Without a length penalty all give the same best answer: a longer hypothesis is never more
-probable, and then CTranslate2 waits until the most probable one of all ends.
+may differ. Without a length penalty the other rules all give the same best answer: a longer hypothesis is
+never more probable, and then CTranslate2 can wait until the most probable one of all ends.
+
+Our search never generates PAD and BOS, but their probability counts in that of the other tokens. CTranslate2
+can only remove both before it normalises, which changes the scores. So PAD and BOS end a hypothesis there: they
+take no place in the beam, and one among the `beam` best shows up in the results, or it scores less than all of
+them and changes nothing. A trained model never gets that far; lines where they show up go to torch.
 """
 
 from __future__ import annotations
@@ -26,12 +31,13 @@ from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, UNK, Heads, Hypothesis
 
 _MOST_LINES = 64  # in a batch: beyond that a worker gains nothing, and lengths differ more
+_NO_PENALTY = 1e-9  # length^this is 1, but unlike with 0, CTranslate2 stops when `beam` are completed
 
 
 class _Way(NamedTuple):
     """How lines are decoded that did not come out as our search would have them."""
 
-    forbid: bool = False  # PAD and BOS, which no trained model proposes, came up
+    forbid: bool = False  # PAD and BOS, which were found, are removed before normalising
     limit: int | None = None  # their own maximum length, where the longest of their batch was too much
 
 
@@ -48,6 +54,11 @@ class _Found(NamedTuple):
     def length(self) -> int:
         """Steps that it took, the end included."""
         return len(self.tokens) + self.finished
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all its tokens are ones that our search generates."""
+        return not {PAD, BOS, EOS} & set(self.tokens)
 
 
 def is_exact(search: SearchConfig) -> bool:
@@ -153,7 +164,7 @@ class CTranslate2Translator:
             for i, hypotheses in self._run(sources, waiting, limits, way, search):
                 if search.beam == 1 and limits[i] < self._room:
                     hypotheses = [one.cut(limits[i]) for one in hypotheses]
-                if limits[i] >= self._room and not all(one.finished for one in hypotheses):
+                if self._is_left(hypotheses, limits[i], search.beam):
                     left.append(i)
                 elif (other := _other_way(way, hypotheses, limits[i], search.beam)) is not None:
                     todo.setdefault(other, []).append(i)
@@ -161,6 +172,12 @@ class CTranslate2Translator:
                     found[i] = hypotheses[: search.nbest]
                     advance(1)
         return found, left
+
+    def _is_left(self, found: list[_Found], limit: int, beam: int) -> bool:
+        """Return whether a line is left to our own search. Greedy search never depends on the normalising."""
+        if not all(one.is_text for one in found):
+            return beam > 1 and self._otherwise is not None
+        return limit >= self._room and not all(one.finished for one in found)
 
     def _run(
         self, sources: list[list[int]], lines: list[int], limits: list[int], way: _Way, search: SearchConfig
@@ -179,19 +196,22 @@ class CTranslate2Translator:
         # At the maximum length all open hypotheses join up to beam - 1 completed ones: double patience does
         # not make a search that came so far longer, and lets it return every one of them.
         double = 2 if way.limit is not None and search.beam > 1 else 1
+        penalty = search.length_penalty or (_NO_PENALTY if search.stop == "count" else 0.0)
+        special = [self._target[PAD], self._target[BOS]]
         return self._workers.translate_batch(
             [[self._source[id] for id in ids] for ids in sources],
             asynchronous=True,
             beam_size=search.beam,
             num_hypotheses=double * search.beam,
             patience=double,
-            length_penalty=search.length_penalty,
+            length_penalty=penalty,
+            end_token=[self._target[EOS], *special],
             max_input_length=0,
             min_decoding_length=0,
             max_decoding_length=int(min(longest, self._room)),
             return_end_token=True,  # and so count it in the length
             return_scores=self.scores or search.beam > 1,
-            suppress_sequences=[[self._target[PAD]], [self._target[BOS]]] if way.forbid else None,
+            suppress_sequences=[[name] for name in special] if way.forbid else None,
         )
 
     def _read(self, result: Any) -> list[_Found]:
@@ -259,7 +279,8 @@ class CTranslate2Translator:
     def _leave(self, lines: list[str], longest: int, search: SearchConfig) -> list[list[Hypothesis]]:
         """What our own search says of lines that do not fit."""
         if self._otherwise is not None:
-            return self._otherwise().translate(lines, beam=search.beam, nbest=search.nbest)
+            ours = self._otherwise()
+            return TorchTranslator(ours.model, ours.tokenizers, search, ours.device).translate(lines)
         if max(longest + 1, search.max_length(longest + 1)) >= self._room:
             raise self._too_long(longest)
         raise SeqloomError(
@@ -289,7 +310,7 @@ class CTranslate2Translator:
 
 def _other_way(way: _Way, found: list[_Found], limit: int, beam: int) -> _Way | None:
     """How to decode again if this is not what our search would have come to."""
-    if not way.forbid and any(id in (PAD, BOS) for one in found for id in one.tokens):
+    if not way.forbid and not all(one.is_text for one in found):
         return way._replace(forbid=True)
     # A sentence ends with the step at which its last hypothesis ended, and that one is among those returned.
     too_long = max(one.length for one in found) > limit

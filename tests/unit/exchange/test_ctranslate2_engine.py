@@ -96,6 +96,31 @@ def test_with_one_it_depends_on_when_a_sentence_is_done(make: Callable[..., Both
     assert all(b[0].score >= a[0].score - 1e-5 for a, b in zip(answers, others, strict=True))
 
 
+@pytest.mark.parametrize("special", [-3.0, 0.0, 3.0])
+@pytest.mark.parametrize(("beam", "penalty"), [(2, 1.0), (3, 0.0), (5, 0.6)])
+def test_pad_and_bos_take_no_place_in_a_beam(
+    make: Callable[..., Both], special: float, beam: int, penalty: float
+) -> None:
+    """Neither those that end up in a hypothesis nor those that only push another one out of the beam."""
+    search = SearchConfig(
+        beam=beam, nbest=beam, length_penalty=penalty, max_length_factor=1, max_length_extra=9
+    )
+    ours, theirs = make(search, end=2.0, special=special, otherwise=True)
+    assert said(theirs.translate(LINES)) == said(ours.translate(LINES))
+
+
+@pytest.mark.parametrize("end", [0.0, 2.0])
+def test_without_a_length_penalty_n_best_lists_are_ours(make: Callable[..., Both], end: float) -> None:
+    """CTranslate2 has another rule for when a sentence is done if the penalty is 0."""
+    search = SearchConfig(beam=4, nbest=4, length_penalty=0, max_length_factor=1, max_length_extra=9)
+    ours, theirs = make(search, end=end)
+    assert is_exact(search)
+    expected, outputs = ours.translate(LINES), theirs.translate(LINES)
+    assert said(outputs) == said(expected)
+    for mine, other in zip(chain(*expected), chain(*outputs), strict=True):
+        assert other.score == pytest.approx(mine.score, abs=1e-4)
+
+
 def test_what_is_exact() -> None:
     assert is_exact(SearchConfig(beam=1))
     assert is_exact(SearchConfig(beam=4, length_penalty=0.6, nbest=2))
@@ -183,6 +208,15 @@ def test_a_line_that_is_too_long_goes_to_torch_if_there_is_one(make: Callable[..
     counted: list[int] = []
     assert said(theirs.translate(lines, on_progress=counted.append)) == said(ours.translate(lines))
     assert sum(counted) == len(lines)
+
+
+def test_what_goes_to_torch_is_searched_with_the_same_options(make: Callable[..., Both]) -> None:
+    ours, theirs = make(SearchConfig(beam=2, max_length_factor=0.2, max_length_extra=4), end=-1.0)
+    theirs._room, line = 5, "a " * 8
+    expected = ours.translate([line])
+    ours.search = SearchConfig(beam=2)
+    theirs._otherwise = lambda: ours
+    assert said(theirs.translate([line])) == said(expected) != said(ours.translate([line]))
 
 
 def test_a_beam_wider_than_the_vocabulary(make: Callable[..., Both]) -> None:
