@@ -13,7 +13,7 @@ from seqloom.nn.blocks import (
 from seqloom.nn.cells import Cell, RecurrentLayer, Weights, gru_cell, lstm_cell, rnn_cell
 from seqloom.nn.context import AttentionContext, MeanContext
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.embedding import FrameEmbedding, embeddings_and_output
+from seqloom.nn.embedding import FrameEmbedding, Tie, embeddings_and_output
 from seqloom.nn.longattention import BlockSparseAttention, LinformerAttention, WindowAttention
 from seqloom.nn.masks import causal_mask, padding_mask, prefix_mask
 from seqloom.nn.multihead import CrossAttention, SelfAttention
@@ -57,6 +57,7 @@ __all__ = [
     "Rotary",
     "SelfAttention",
     "T5Buckets",
+    "Tie",
     "Weights",
     "WindowAttention",
     "attend",
