@@ -7,6 +7,7 @@ Python by `import my_model`, on the command line by `--import my_model.py`.
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
 import traceback
@@ -92,7 +93,10 @@ def register(
 def _home(namespace: Mapping[str, Any]) -> str | None:
     """Return the file, or else the module, that a namespace belongs to; None if it is part of seqloom."""
     module = str(namespace["__name__"])
-    return None if module.startswith("seqloom.") else str(namespace.get("__file__") or module)
+    if module.startswith("seqloom."):
+        return None
+    file = namespace.get("__file__")
+    return os.path.realpath(file) if file else module
 
 
 def import_file(path: str | Path) -> None:
@@ -115,10 +119,12 @@ def import_file(path: str | Path) -> None:
     except SeqloomError:
         raise
     except Exception as error:
-        line = traceback.extract_tb(error.__traceback__)[-1]
+        lines = [
+            step.lineno for step in traceback.extract_tb(error.__traceback__) if step.filename == str(file)
+        ]
+        where = f" in line {lines[-1]}" if lines else ""  # a syntax error has its line in its text
         raise SeqloomError(
-            f"{path} cannot be imported: {type(error).__name__}: {error} ({Path(line.filename).name}, "
-            f"line {line.lineno}).",
+            f"{path} cannot be imported: {type(error).__name__}{where}: {error}.",
             f"python {path} prints the whole traceback",
         ) from error
     _IMPORTED.add(file)

@@ -102,10 +102,10 @@ def test_a_file_is_imported_once_with_the_files_beside_it(
     [
         (
             "import not_there_at_all\n",
-            "ModuleNotFoundError: No module named 'not_there_at_all' (mine.py, line 1)",
+            "ModuleNotFoundError in line 1: No module named 'not_there_at_all'.",
         ),
-        ("\n1 / 0\n", "ZeroDivisionError: division by zero (mine.py, line 2)"),
-        ("def (:\n", "SyntaxError: invalid syntax"),
+        ("\n1 / 0\n", "ZeroDivisionError in line 2: division by zero."),
+        ("def (:\n", "SyntaxError: invalid syntax (mine.py, line 1)."),
     ],
 )
 def test_a_file_that_fails_names_its_error_and_its_line(

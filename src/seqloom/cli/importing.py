@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from seqloom.errors import SeqloomError
+
 _OPTION = "--import"
 
 
@@ -24,7 +26,9 @@ def imports_first(words: list[str]) -> list[str]:
     imports, others, waiting = list[str](), list[str](), iter(words[:end])
     for word in waiting:
         if word == _OPTION:
-            imports += [word, *(value for value in [next(waiting, None)] if value is not None)]
+            if (file := next(waiting, None)) is None:
+                raise SeqloomError("--import names no file.", "e.g. --import my_model.py")
+            imports += [word, file]
         else:
             (imports if word.startswith(f"{_OPTION}=") else others).append(word)
     return [*imports, *others, *words[end:]]

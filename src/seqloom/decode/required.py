@@ -35,25 +35,27 @@ def said(tokens: Sequence[int], required: Phrases, edges: WordEdges) -> int:
     """
     text = tuple(tokens)
     missing = [phrase for phrase in required if not _contains(text, phrase, edges)]
-    begun = (n for phrase in missing for n in range(1, len(phrase)) if _ends_with(text, phrase[:n], edges))
+    begun = (
+        n
+        for phrase in missing
+        for n in range(1, min(len(phrase), len(text) + 1))
+        if _stands(text, phrase[:n], len(text) - n, edges)
+    )
     return sum(map(len, required)) - sum(map(len, missing)) + max(begun, default=0)
 
 
 def _contains(text: tuple[int, ...], phrase: tuple[int, ...], edges: WordEdges) -> bool:
-    """Return whether the phrase occurs with a word boundary, or the end of the text, on both sides."""
-    ends = range(len(phrase), len(text) + 1)
-    return any(
-        _ends_with(text[:end], phrase, edges) and not (text[end:] and edges.joined(text[end - 1], text[end]))
-        for end in ends
-    )
+    """Return whether the text contains the phrase as whole words."""
+    return any(_stands(text, phrase, start, edges) for start in range(len(text) - len(phrase) + 1))
 
 
-def _ends_with(text: tuple[int, ...], phrase: tuple[int, ...], edges: WordEdges) -> bool:
-    """Return whether the text ends with the phrase, which begins at a word boundary."""
-    start = len(text) - len(phrase)
-    if start < 0 or text[start:] != phrase:
+def _stands(text: tuple[int, ...], phrase: tuple[int, ...], start: int, edges: WordEdges) -> bool:
+    """Return whether the phrase stands there, with a word boundary or an end of the text on both sides."""
+    end = start + len(phrase)
+    if text[start:end] != phrase:
         return False
-    return not (start and edges.joined(text[start - 1], text[start]))
+    places = [place for place in (start, end) if 0 < place < len(text)]
+    return not any(edges.joined(text[place - 1], text[place]) for place in places)
 
 
 class _Open(NamedTuple):

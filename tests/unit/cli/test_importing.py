@@ -66,7 +66,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("--import m.py train", "--import m.py train"),
         ("train --import=m.py --import n.py", "--import=m.py --import n.py train"),
         ("train -- --import m.py", "train -- --import m.py"),
-        ("train --import", "--import train"),
         ("import folder --out x", "import folder --out x"),
     ],
 )
@@ -116,10 +115,16 @@ def test_a_run_of_seqloom_records_no_file(runs: Path) -> None:
     assert not (runs / "pairs" / "import.json").exists()
 
 
-def test_a_file_that_is_missing_is_an_error(command: Command, forget: Callable[[], None]) -> None:
-    refused = command("models", "--import", "missing.py")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(("missing.py",), "missing.py is not a Python file"), ((), "--import names no file")],
+)
+def test_a_file_that_is_missing_is_an_error(
+    command: Command, forget: Callable[[], None], words: tuple[str, ...], message: str
+) -> None:
+    refused = command("models", "--import", *words)
     assert refused.code == 2
-    assert "missing.py is not a Python file" in refused.err
+    assert message in refused.err
 
 
 def test_all_processes_import_the_file(folder: Path) -> None:
