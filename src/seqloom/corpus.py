@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from uuid import uuid4
 
 from pydantic import Field
 
@@ -26,7 +27,7 @@ from seqloom.data.store import TokenStore, cache_key
 from seqloom.data.stream import PairSource, StreamedShard, WindowStream
 from seqloom.errors import SeqloomError
 from seqloom.files import read_sealed, sha256
-from seqloom.machine import make_cache_folder, processors
+from seqloom.machine import make_cache_folder, only_cache_writer, processors
 from seqloom.progress import counter
 from seqloom.run import Run
 from seqloom.settings import Settings
@@ -294,8 +295,16 @@ class Corpus:
         folder = make_cache_folder("stores") / cache_key(part, tokenizers.fingerprint, options, state)
         if TokenStore.is_sound(folder):
             return TokenStore.open(folder)
-        if folder.exists():
-            print(f"The token store {folder} is damaged or old; it is written again.", file=sys.stderr)
+        with only_cache_writer(folder):
+            if TokenStore.is_sound(folder):  # another process has written it in the meantime
+                return TokenStore.open(folder)
+            if folder.exists():
+                print(f"The token store {folder} is damaged or old; it is written again.", file=sys.stderr)
+            return self._write_store(folder, part, tokenizers, record)
+
+    def _write_store(
+        self, folder: Path, part: Part, tokenizers: TokenizerPair, record: DataRecord
+    ) -> TokenStore:
         examples = self._examples(part, record)
         if self.data.stream and part == "train":
             examples = islice(examples, self.data.valid_max)
@@ -307,12 +316,14 @@ class Corpus:
 
 def keep_standard_input() -> str:
     """A file in the cache with the content of standard input: training reads its data more than once."""
-    folder = make_cache_folder("stdin")
-    digest, partial = hashlib.sha256(), folder / f"{os.getpid()}.part"
-    with partial.open("wb") as file:
-        while block := sys.stdin.buffer.read(1 << 20):
-            digest.update(block)
-            file.write(block)
-    path = folder / digest.hexdigest()  # no suffix: pairs or text, as the model wants it
-    partial.replace(path)
+    folder, digest = make_cache_folder("stdin"), hashlib.sha256()
+    entry = folder / uuid4().hex
+    with only_cache_writer(entry):
+        draft = entry.with_name(f".{entry.name}.tmp")
+        with draft.open("wb") as file:
+            while block := sys.stdin.buffer.read(1 << 20):
+                digest.update(block)
+                file.write(block)
+        path = folder / digest.hexdigest()  # no suffix: pairs or text, as the model wants it
+        draft.replace(path)
     return str(path)

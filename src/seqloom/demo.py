@@ -16,7 +16,7 @@ from seqloom.evaluate.references import group_by_source
 from seqloom.files import write_atomically
 from seqloom.inspect.attention import attention_picture
 from seqloom.loading import load_decoder
-from seqloom.pipeline import continue_run, create
+from seqloom.pipeline import create_and_train
 from seqloom.types import Example, Hypothesis
 
 _SEED = 2026
@@ -147,16 +147,15 @@ def run_demo(
         "train.max_minutes": minutes or task.minutes,
         **(settings or {}),
     }
-    run = create(compose(values=values), out)
-    state = continue_run(run)
-    translator = load_decoder(run.folder)
+    state = create_and_train(compose(values=values), out)
+    translator = load_decoder(out)
     sources, references = group_by_source((e.source, e.target or "") for e in test)
     answers = [best[0].text for best in translator.translate(sources)]
     drawn = translator.translate([task.picture_of], alignment=True)[0][0]
     return DemoResult(
-        run=run.folder,
+        run=out,
         test_file=test_file,
-        picture=_draw(drawn, run.folder / "attention.png"),
+        picture=_draw(drawn, out / "attention.png"),
         scores=evaluate(answers, references, task.metrics),
         shown=_spread(list(zip(sources, answers, references, strict=True)), 12),
         finished=bool(state.finished),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.errors import SeqloomError, quoted
+from seqloom.locks import lock_of, locked_if_free
 
 SEAL = "seal"  # the entry of a JSON object that is the checksum of the others
 SUMS = "sums.json"  # the checksums of a folder's files
@@ -171,11 +172,19 @@ def remove_folder(path: Path) -> None:
 
 
 def mend(folder: Path) -> None:
-    """Finishes or undoes what a crash left half done in a folder."""
-    for aside in folder.glob(".*.old"):
-        if not (path := folder / aside.name[1 : -len(".old")]).exists():
-            os.rename(aside, path)
-    for leftover in (*folder.glob(".*.tmp"), *folder.glob(".*.old")):
+    """Finish or undo what processes that are gone left half done in a folder."""
+    leftovers = (file for suffix in ("tmp", "old", "lock") for file in folder.glob(f".*.{suffix}"))
+    for path in {file.with_name(file.stem[1:]) for file in leftovers}:
+        with locked_if_free(lock_of(path)) as is_free:
+            if is_free:
+                _mend(path)
+
+
+def _mend(path: Path) -> None:
+    aside = path.with_name(f".{path.name}.old")
+    if aside.exists() and not path.exists():
+        os.rename(aside, path)
+    for leftover in (path.with_name(f".{path.name}.tmp"), aside):
         if leftover.is_dir() and not leftover.is_symlink():
             shutil.rmtree(leftover, ignore_errors=True)
         else:

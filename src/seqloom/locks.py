@@ -126,6 +126,7 @@ def _held(file: Path, handle: int) -> Iterator[None]:
         yield
     finally:
         try:
-            file.unlink(missing_ok=True)
+            with suppress(OSError):  # a file without its lock does no harm
+                file.unlink(missing_ok=True)
         finally:
             os.close(handle)

@@ -6,9 +6,13 @@ import ctypes
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from seqloom.errors import SeqloomError
+from seqloom.files import mend
+from seqloom.locks import lock_of, locked_after_waiting
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 
@@ -76,3 +80,14 @@ def make_cache_folder(name: str) -> Path:
     except OSError as error:
         raise UnwritableCache(folder, error) from error
     return folder
+
+
+@contextmanager
+def only_cache_writer(entry: Path) -> Iterator[None]:
+    """Wait for other processes that write an entry of a cache folder; remove what killed ones left there."""
+    try:
+        mend(entry.parent)
+        with locked_after_waiting(lock_of(entry), f"{entry} is being written"):
+            yield
+    except OSError as error:
+        raise UnwritableCache(entry, error) from error

@@ -11,7 +11,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -149,10 +149,22 @@ def check_new_folder(path: Path, hint: str = "choose another --out") -> None:
 def only_writer(path: Path) -> Iterator[None]:
     """Make the parent folder of a new folder, and keep other processes from making the same one."""
     target = _followed(path)
-    with write_errors(path):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with locked(lock_of(target), f"{path} is being written"):
-            yield
+    with write_errors(path), _made(target.parent), locked(lock_of(target), f"{path} is being written"):
+        yield
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Make a folder and its parents; if the block fails, remove those that were not there before."""
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for parent in missing:
+            with suppress(OSError):  # another process uses it, too
+                parent.rmdir()
+        raise
 
 
 @contextmanager

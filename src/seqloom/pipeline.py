@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +24,9 @@ from seqloom.feeding import collator, feeder, sharer
 from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
 from seqloom.fitting import fit_run
 from seqloom.loading import Use, load, load_filler, load_generator, use_of
+from seqloom.locks import locked
 from seqloom.machine import busy_elsewhere, keep_freed_memory
+from seqloom.outputs import check_new_folder, only_writer
 from seqloom.registry import architecture
 from seqloom.run import Run
 from seqloom.team import Team
@@ -74,52 +76,79 @@ def train(
         **(settings or {}),
     }
     composed = compose(config, values)
-    run = create(composed, out, quiet=quiet)
-    continue_run(run, quiet=quiet)
+    create_and_train(composed, Path(out), quiet=quiet)
     loaders: dict[Use, Callable[..., Any]] = {
         "translate": load,
         "generate": load_generator,
         "fill": load_filler,
     }
-    return loaders[use_of(composed)](run.folder, device=composed.train.device)
+    return loaders[use_of(composed)](out, device=composed.train.device)
 
 
 def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
-    """A run directory that is ready to train: nothing of it exists until all of it does."""
-    run = Run(Path(out))
-    if run.folder.exists() and (not run.folder.is_dir() or any(run.folder.iterdir())):
-        raise SeqloomError(
-            f"{out} already exists and is not empty.",
-            f"choose another --out, or go on training with: seqloom resume {out}",
-        )
-    if run.folder.name in ("", ".."):
-        raise SeqloomError(f"{out} is no name for a new run directory.", "e.g. --out runs/first")
+    """Make a run directory that is ready to train; it appears when it is complete."""
+    with _created(config, Path(out), quiet) as run:
+        return run
+
+
+def create_and_train(
+    config: Config, out: Path, *, quiet: bool = False, team: Team | None = None, restarted: bool = False
+) -> TrainState:
+    """Make a run directory and train it; no other process can use it in between.
+
+    A team that was started again because a process was lost trains the directory that it has made before.
+    """
+    team = team or Team()
+    with ExitStack() as until_trained:
+        if team.leads and restarted and out.is_dir():
+            until_trained.enter_context(_only_trainer(Run.open(out)))
+        elif team.leads:
+            with _created(config, out, quiet) as run:
+                until_trained.enter_context(_only_trainer(run))
+        team.wait()
+        return _train(Run.open(out), quiet=quiet, team=team)
+
+
+@contextmanager
+def _created(config: Config, out: Path, quiet: bool) -> Iterator[Run]:
+    """Yield a new run directory; no other process can make it until the block ends."""
+    _check_new(out)
     _check(config)
-    say, others = _sayer(quiet), config.train.init_from
+    with only_writer(out):  # a folder that cannot be made is reported before the tokenizers are trained
+        _check_new(out)
+        with new_folder(out) as draft:
+            _fill(Run(draft), config, _sayer(quiet))
+        yield Run(out)
+
+
+def _check_new(out: Path) -> None:
+    """Raise an error unless a run directory can be made there."""
+    if Run(out).lock_file.exists():  # if it is being trained, the error names the process
+        with _only_trainer(Run(out)):
+            pass
+    check_new_folder(out, f"choose another --out, or go on training with: seqloom resume {out}")
+    if out.name in ("", ".."):
+        raise SeqloomError(f"{out} is no name for a new run directory.", "e.g. --out runs/first")
+
+
+def _fill(run: Run, config: Config, say: Callable[[str], None]) -> None:
+    """Prepare the data and write all that a run directory has before training."""
+    others = config.train.init_from
     prepared = Corpus(config.data, config.text).prepare(say, warm_tokenizers(others) if others else None)
     # What cannot be built is told before anything is written.
     model = None if _counts(config) else build_model(config, prepared.tokenizers)
     warm = warm_start(model, others) if others and model else None
     for line in warm.summary() if warm else ():
         say(f"start: {line}")
-    try:
-        run.folder.parent.mkdir(parents=True, exist_ok=True)
-        with new_folder(run.folder) as folder:
-            draft = Run(folder)
-            write_atomically(draft.config_file, sealed_text(config.to_yaml()))
-            prepared.tokenizers.save(draft.tokenizer_folder)
-            prepared.report.save(folder / "data-report.json")
-            write_json(draft.data_file, sealed(prepared.record.model_dump()))
-            if file := architecture(config.model.name).file_name:
-                write_json(draft.import_file, sealed({"file": file}))
-            if warm and model:
-                sums = {draft.initial_file.name: write_tensors(draft.initial_file, weights_of(model))}
-                write_json(folder / _WARM_START, sealed({**warm.as_dict(), "sha256": sums}))
-    except OSError as error:
-        raise SeqloomError(
-            f"The run directory {out} cannot be written: {error.strerror}.", "choose another --out"
-        ) from error
-    return run
+    write_atomically(run.config_file, sealed_text(config.to_yaml()))
+    prepared.tokenizers.save(run.tokenizer_folder)
+    prepared.report.save(run.folder / "data-report.json")
+    write_json(run.data_file, sealed(prepared.record.model_dump()))
+    if file := architecture(config.model.name).file_name:
+        write_json(run.import_file, sealed({"file": file}))
+    if warm and model:
+        sums = {run.initial_file.name: write_tensors(run.initial_file, weights_of(model))}
+        write_json(run.folder / _WARM_START, sealed({**warm.as_dict(), "sha256": sums}))
 
 
 def _check(config: Config) -> torch.device:
@@ -146,6 +175,18 @@ def continue_run(run: Run, *, quiet: bool = False, team: Team | None = None) -> 
     A team of processes trains one model together; each of them calls this.
     """
     team = team or Team()
+    with _only_trainer(run) if team.leads else nullcontext():
+        return _train(run, quiet=quiet, team=team)
+
+
+@contextmanager
+def _only_trainer(run: Run) -> Iterator[None]:
+    """Keep other processes from training the run; the kernel ends this when the process ends."""
+    with _disk_errors(run), locked(run.lock_file, f"The run {run.folder} is being trained"):
+        yield
+
+
+def _train(run: Run, *, quiet: bool, team: Team) -> TrainState:
     quiet = quiet or not team.leads
     config = run.config()
     if not config.data.has("train"):

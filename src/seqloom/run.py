@@ -47,6 +47,11 @@ class Run:
         return self.folder / "config.yaml"
 
     @property
+    def lock_file(self) -> Path:
+        """The lock of the process that trains the run; it exists as long as that process runs."""
+        return self.folder / ".seqloom.lock"
+
+    @property
     def tokenizer_folder(self) -> Path:
         return self.folder / "tokenizer"
 

@@ -149,9 +149,17 @@ def test_out_that_is_in_use_stays_as_it_was(files: Path, tmp_path: Path, command
     assert [path.read_text() for path in (folder / "mine", file)] == ["mine", "mine"]
 
 
-@pytest.mark.parametrize("out", ["good.tsv/x", ".", ".."])
+@pytest.mark.parametrize(
+    ("out", "fault"), [("good.tsv/x", "cannot be written"), (".", "run directory"), ("..", "already exists")]
+)
 def test_out_that_cannot_be_made(
-    out: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, options: Command
+    out: str,
+    fault: str,
+    files: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: Command,
+    options: Command,
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "good.tsv").write_bytes((files / "good.tsv").read_bytes())
@@ -159,7 +167,7 @@ def test_out_that_cannot_be_made(
     monkeypatch.chdir(place)
     before = sorted(tmp_path.rglob("*"))
     done = command("train", tmp_path / "good.tsv", "--out", out, *options(SHORT))
-    assert_sentence(done, "run directory" if out != ".." else "already exists")
+    assert_sentence(done, fault)
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -87,7 +87,7 @@ def test_a_demo_takes_its_minutes_as_a_limit(
         seen.append(config)
         raise Seen
 
-    monkeypatch.setattr(demo, "create", create)
+    monkeypatch.setattr(demo, "create_and_train", create)
     task = smaller(TASKS["dates"], splits["dates"])
     for number, minutes in enumerate((None, 0.5)):
         with pytest.raises(Seen):

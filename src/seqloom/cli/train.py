@@ -46,7 +46,7 @@ def train(
     from seqloom.corpus import keep_standard_input
     from seqloom.errors import SeqloomError
     from seqloom.loading import commands_for
-    from seqloom.pipeline import continue_run, create
+    from seqloom.pipeline import create_and_train
     from seqloom.run import Run
     from seqloom.team import joined, was_restarted
 
@@ -72,14 +72,10 @@ def train(
         return
     composed = compose(config, values, set_ or ())
     with joined(composed.train.device) as team:
-        if team.leads:
-            run = Run.open(out) if was_restarted() and out.is_dir() else create(composed, out)
-        team.wait()
-        run = Run.open(out)
-        finished = continue_run(run, team=team).finished
+        finished = create_and_train(composed, out, team=team, restarted=was_restarted()).finished
     if finished and team.leads:
         print(f"trained: {out}")
-        for command in commands_for(run):
+        for command in commands_for(Run.open(out)):
             print(f"  {command}")
 
 

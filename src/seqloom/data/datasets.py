@@ -12,6 +12,7 @@ from pathlib import Path
 
 from seqloom.errors import SeqloomError, unknown
 from seqloom.files import fsync, sha256
+from seqloom.locks import lock_of, locked_after_waiting
 
 CHUNK = 1 << 16
 TIMEOUT = 30.0  # seconds without an answer
@@ -92,8 +93,11 @@ def get(
         path = folder / file.name
         if path.exists():
             _verify_own(path, file)
-        else:
-            _fetch(file, base, path, on_progress or (lambda name, done, size: None), _by_hand(chosen, folder))
+            continue
+        with locked_after_waiting(lock_of(path), f"{path} is being fetched"):
+            if not path.exists():  # else another process has fetched it
+                report = on_progress or (lambda name, done, size: None)
+                _fetch(file, base, path, report, _by_hand(chosen, folder))
     return [folder / file.name for file in chosen.files]
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from seqloom.data.encoding import Encoder, Ids, Row
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
-from seqloom.files import sealed, sha256, unsealed, write_atomically
+from seqloom.files import new_folder, sealed, sha256, unsealed, write_atomically
 from seqloom.types import Example
 
 _OFFSET = np.dtype("<i8")
@@ -133,25 +133,19 @@ class TokenStore(Tokens):
         have been read.
         """
         folder = Path(folder)
-        partial = folder.with_name(f"{folder.name}.partial-{os.getpid()}")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        _remove_abandoned(folder.parent)
         report = DataReport()
         try:
-            with _Writer(partial, encoder) as writer:
+            with new_folder(folder) as draft, _Writer(draft, encoder) as writer:
                 for file, part in groupby(examples, lambda example: example.file):
                     for rows in encoder.chunks(part, report, on_progress):
                         writer.append(rows, file)
-                report.save(partial / _REPORT)
-            shutil.rmtree(folder, ignore_errors=True)
-            partial.rename(folder)
+                report.save(draft / _REPORT)
         except OSError as error:
             raise SeqloomError(
                 f"The token store {folder} cannot be written: {error.strerror or error}.",
                 "make room for it, or set SEQLOOM_CACHE to another folder",
             ) from error
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
         return cls.open(folder)
 
     @classmethod
@@ -176,6 +170,17 @@ class TokenStore(Tokens):
         """Whether a store was written there and all its files have their checksums: reads every byte once."""
         meta = _complete_meta(folder)
         return meta is not None and all(sha256(folder / name) == sum for name, sum in meta["sha256"].items())
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what earlier versions left when they were killed: KEY.partial-PID, if that process is gone."""
+    for store in folder.glob("*.partial-*"):
+        try:
+            os.kill(int(store.name.rpartition("-")[2]), 0)
+        except (ProcessLookupError, ValueError, OverflowError):
+            shutil.rmtree(store, ignore_errors=True)
+        except PermissionError:  # it runs, for another user
+            continue
 
 
 def cache_key(*parts: str) -> str:

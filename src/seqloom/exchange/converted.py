@@ -10,7 +10,7 @@ from seqloom.config import Config
 from seqloom.errors import SeqloomError
 from seqloom.exchange.ctranslate2 import write_model
 from seqloom.files import check_folder, new_folder, sha256, write_sums
-from seqloom.machine import UnwritableCache, make_cache_folder
+from seqloom.machine import make_cache_folder, only_cache_writer
 from seqloom.run import Run
 
 _LAYOUT = 1  # version of the converted models; a change makes every model be converted again
@@ -24,13 +24,12 @@ def converted_model(run: Run, config: Config, checkpoint: str | None) -> Path:
     folder = make_cache_folder("ctranslate2") / key
     if _is_sound(folder):
         return folder
-    model, tokenizers = load_model(run, checkpoint=checkpoint)
-    try:
-        with new_folder(folder) as draft:
-            write_model(draft, model, config.model, tokenizers)
-            write_sums(draft)
-    except OSError as error:
-        raise UnwritableCache(folder, error) from error
+    with only_cache_writer(folder):
+        if not _is_sound(folder):  # another process may have written it in the meantime
+            model, tokenizers = load_model(run, checkpoint=checkpoint)
+            with new_folder(folder) as draft:
+                write_model(draft, model, config.model, tokenizers)
+                write_sums(draft)
     return folder
 
 
