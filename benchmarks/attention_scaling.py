@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from command import run_command
@@ -26,13 +27,17 @@ from machine import describe
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.looks import looks
+from seqloom.inspect.picture import PAGE, Style, canvas, check_suffix, legend_below, save_figure
 from seqloom.models.stack import EncoderSettings
 from seqloom.nn.blocks import BlockShape, EncoderBlock
 from seqloom.nn.cells import Cell
 from seqloom.nn.multihead import SelfAttention
 from seqloom.nn.positions import AttentionPositions
 from seqloom.nn.recurrent import RecurrentEncoder
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192, 16384)
 KINDS = ("full", "full-weights", "linformer", "bigbird", "window", "lstm")
@@ -147,25 +152,35 @@ def table(all_series: Sequence[Series]) -> str:
     return "\n".join(lines)
 
 
-def picture(all_series: Sequence[Series], path: Path) -> None:
-    """Two panels with logarithmic axes: time and memory over the length."""
-    figure = new_figure(11, 4.2)
-    panels = figure.subplots(1, 2)
-    for panel, name, unit, label in zip(
-        panels, ("seconds", "bytes"), (1, 1e-6), ("seconds", "megabytes"), strict=True
-    ):
-        for series in all_series:
-            slope = series.exponent(name)
-            title = TITLES.get(series.kind, series.kind) + ("" if slope is None else f": n^{slope:.2f}")
-            xs = [point.length for point in series.points]
-            panel.plot(xs, [getattr(point, name) * unit for point in series.points], marker="o", label=title)
-        panel.set_xscale("log", base=2)
-        panel.set_yscale("log")
-        panel.set_xlabel("length of the input")
-        panel.set_ylabel(f"{label}, forward and backward")
-        panel.grid(color="0.9")
-        panel.legend(fontsize=8)
-    save_figure(figure, path)
+def draw(all_series: Sequence[Series], style: Style = PAGE) -> Figure:
+    """Draw time and memory over the length, with logarithmic axes and the fitted exponents."""
+    styles = looks([series.kind for series in all_series])
+    with canvas(10, 5, style=style, title="Forward and backward pass: time and memory by length") as figure:
+        panels = figure.subplots(1, 2)
+        for panel, name, unit, label in zip(
+            panels, ("seconds", "bytes"), (1, 1e-6), ("seconds", "megabytes"), strict=True
+        ):
+            for series in all_series:
+                xs = [point.length for point in series.points]
+                ys = [getattr(point, name) * unit for point in series.points]
+                panel.plot(xs, ys, marker="o", color=styles[series.kind].color, ls=styles[series.kind].line)
+            panel.set_xscale("log", base=2)
+            panel.set_yscale("log")
+            panel.set_xlabel("length of the input")
+            panel.set_ylabel(label)
+            panel.grid()
+        handles = []
+        for series, line in zip(all_series, panels[0].lines, strict=True):
+            line.set_label(TITLES.get(series.kind, series.kind) + _exponents(series))
+            handles.append(line)
+        legend_below(figure, handles, style)
+    return figure
+
+
+def _exponents(series: Series) -> str:
+    """Return how time and memory grow, as a formula for the legend."""
+    time, memory = series.exponent("seconds"), series.exponent("bytes")
+    return "" if time is None or memory is None else f": time $n^{{{time:.2f}}}$, memory $n^{{{memory:.2f}}}$"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -198,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         all_series.append(series)
     print(table(all_series))
     if options.out:
-        picture(all_series, options.out)
+        save_figure(draw(all_series), options.out)
     if options.json:
         found = [
             {**asdict(s), "exponents": {name: s.exponent(name) for name in ("seconds", "bytes")}}

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import seqloom
 from seqloom.evaluate.buckets import Bucket, by_length
-from seqloom.inspect.buckets import bucket_picture
+from seqloom.inspect.buckets import ScoresByLength
 
 LONGEST = 40
 EDGES = (6, 11, 16, 21, 26, 31, 36)
@@ -67,8 +67,8 @@ def main() -> None:
     for model, buckets in found.items():
         print(model, *(f"{bucket.span}: {bucket.score.value:.1f}" for bucket in buckets), sep="  ")
     if options.out:
-        title = f"copying digits, width {options.width}, {options.steps:,} updates"
-        bucket_picture(found, options.out, title=title)
+        title = f"Copying digits, width {options.width}, {options.steps:,} updates"
+        ScoresByLength(found).save(options.out, title=title)
     if options.json:
         data = {model: [bucket.as_dict() for bucket in buckets] for model, buckets in found.items()}
         options.json.write_text(json.dumps(data, indent=2), encoding="utf-8")

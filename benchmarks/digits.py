@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from command import run_command
-from trials import Row, bar_picture, conduct, exact_trial, grouped, trial_parser
+from trials import Row, bar_figure, conduct, exact_trial, grouped, trial_parser
 
 from seqloom import SeqloomError
 from seqloom.config import Config, compose, read_yaml
+from seqloom.inspect.picture import save_figure
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "spoken-digits.yaml"
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -142,7 +143,8 @@ def main() -> None:
     print(table(rows))
     if options.out:
         title = "Spoken digits written right: speakers heard before (mixed), and a new speaker at a time"
-        bar_picture(by_fold(rows), options.out, label="right, %", title=title, width=9)
+        figure = bar_figure(by_fold(rows), label="right, %", group="speaker", title=title, width=9)
+        save_figure(figure, options.out)
 
 
 if __name__ == "__main__":

@@ -15,14 +15,18 @@ import gzip
 from collections.abc import Sequence
 from itertools import islice, product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from command import run_command
 from trials import Row, conduct, train_or_resume
 
 from seqloom.config import compose
 from seqloom.evaluate.metrics import evaluate, parse_metrics
-from seqloom.inspect.picture import new_figure, save_figure
+from seqloom.inspect.looks import looks
+from seqloom.inspect.picture import PAGE, Style, canvas, legend_below, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SIZES = (500, 2000, 8000, 29_000)
 VOCABULARY = {500: 1500, 2000: 3000, 8000: 5000, 29_000: 8000}
@@ -82,28 +86,29 @@ def measure(model: str, size: int, data: Path, work: Path) -> Row:
     return {"bleu": score.value, "low": score.low, "high": score.high}
 
 
-def picture(rows: Sequence[Row], path: Path) -> None:
-    """Writes the curves, with the interval of every point."""
-    figure = new_figure(6.5, 4)
-    axes = figure.subplots()
-    for name in dict.fromkeys(row["model"] for row in rows):
-        found = sorted((row for row in rows if row["model"] == name), key=lambda row: row["pairs"])
-        xs, values = [row["pairs"] for row in found], [row["bleu"] for row in found]
-        spread = [
-            [row["bleu"] - row["low"] for row in found],
-            [row["high"] - row["bleu"] for row in found],
-        ]
-        axes.errorbar(xs, values, yerr=spread, marker="o", capsize=2, label=name)
-    axes.set_xscale("log")
-    axes.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
-    axes.minorticks_off()
-    axes.set_xlabel("training pairs")
-    axes.set_ylabel("BLEU on test_2016_flickr")
-    axes.grid(axis="y", color="0.9")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    axes.set_title("Multi30k English → German: who needs how much data", loc="left", fontsize=11)
-    save_figure(figure, path)
+def draw(rows: Sequence[Row], style: Style = PAGE) -> Figure:
+    """Draw the curves, with the interval of every point."""
+    title = "Multi30k English → German: BLEU by number of training pairs"
+    with canvas(6.5, 4.2, style=style, title=title) as figure:
+        axes = figure.subplots()
+        handles = []
+        for name, look in looks(list(dict.fromkeys(row["model"] for row in rows))).items():
+            found = sorted((row for row in rows if row["model"] == name), key=lambda row: row["pairs"])
+            xs, values = [row["pairs"] for row in found], [row["bleu"] for row in found]
+            spread = [
+                [row["bleu"] - row["low"] for row in found],
+                [row["high"] - row["bleu"] for row in found],
+            ]
+            line = {"marker": "o", "capsize": 2, "color": look.color, "ls": look.line, "label": name}
+            handles.append(axes.errorbar(xs, values, yerr=spread, **line))
+        axes.set_xscale("log")
+        axes.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
+        axes.minorticks_off()
+        axes.set_xlabel("training pairs")
+        axes.set_ylabel("BLEU on test_2016_flickr")
+        axes.grid(axis="y")
+        legend_below(figure, handles, style)
+    return figure
 
 
 def main() -> None:
@@ -123,7 +128,7 @@ def main() -> None:
     for row in rows:
         print(f"{row['model']:<16}{row['pairs']:>8,}{row['bleu']:>8.1f}  [{row['low']:.1f}, {row['high']:.1f}]")
     if arguments.out:
-        picture(rows, arguments.out)
+        save_figure(draw(rows), arguments.out)
 
 
 if __name__ == "__main__":

@@ -17,16 +17,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from command import run_command
-from trials import Row, bar_picture, conduct, train_or_resume, trial_parser
+from trials import Row, bar_figure, conduct, train_or_resume, trial_parser
 
 from seqloom.config import Config, compose
 from seqloom.data.tasks import generate, needles
 from seqloom.evaluate.metrics import evaluate
 from seqloom.files import write_atomically
+from seqloom.inspect.picture import PAGE, Style, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KINDS: dict[str, dict[str, Any]] = {
     "full": {"model.encoder.attention": "full"},
@@ -123,11 +127,14 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def picture(rows: Sequence[Row], path: Path) -> None:
-    """Bars of whole answers that are right."""
+def draw(rows: Sequence[Row], style: Style = PAGE) -> Figure:
+    """Draw the share of whole answers that are right."""
     found = averages(rows).items()
     bars = {kind: {"exact match": [mean["exact"], mean["low"], mean["high"]]} for kind, mean in found}
-    bar_picture(bars, path, label="whole answers right, %", title="Needles among 1,000 symbols", width=6)
+    title = "Finding needles among 1,000 symbols, by kind of attention"
+    return bar_figure(
+        bars, label="whole answers right, %", group="attention", title=title, width=6, style=style
+    )
 
 
 def parse() -> argparse.Namespace:
@@ -152,7 +159,7 @@ def main() -> None:
     rows = conduct(options.records, keys, trial)
     print(table(rows))
     if options.out:
-        picture(rows, options.out)
+        save_figure(draw(rows), options.out)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -34,10 +34,13 @@ from command import run_command
 from machine import describe
 
 from seqloom.errors import SeqloomError
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.picture import PAGE, Style, canvas, check_suffix, legend_below, save_figure
 from seqloom.statistical.ngram.arpa import write_arpa
 from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.types import UNK
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ORDERS = (1, 2, 3, 4, 5)
 PRUNES: dict[str, tuple[int, ...]] = {"all": (), "0 0 1": (0, 0, 1)}
@@ -206,25 +209,24 @@ def against_kenlm(words: Words) -> dict[str, Any]:
     }
 
 
-def draw(fits: Sequence[Fit], path: Path) -> None:
-    """Perplexity and size over the order, with and without pruning."""
-    figure = new_figure(8, 3.2)
-    left, right = figure.subplots(1, 2)
-    for prune, marker in zip(PRUNES, "os", strict=True):
-        points = [one for one in fits if one.prune == prune]
-        label = "all n-grams" if prune == "all" else f"pruned: {prune}"
-        left.plot([p.order for p in points], [p.perplexity for p in points], marker=marker, label=label)
-        right.plot([p.order for p in points], [p.ngrams / 1000 for p in points], marker=marker, label=label)
-    left.set(xlabel="order", ylabel="validation perplexity per word", xticks=ORDERS, yscale="log")
-    ticks = (30, 50, 100, 200, 300)
-    left.set_yticks(ticks, [str(tick) for tick in ticks])
-    left.set_yticks([], minor=True)
-    right.set(xlabel="order", ylabel="thousand n-grams", xticks=ORDERS)
-    for axes in (left, right):
-        axes.grid(alpha=0.3)
-        axes.legend()
-    figure.tight_layout()
-    save_figure(figure, path)
+def draw(fits: Sequence[Fit], style: Style = PAGE) -> Figure:
+    """Draw perplexity and size over the order, with and without pruning."""
+    with canvas(8, 3.8, style=style, title="N-gram models of Multi30k captions by order") as figure:
+        left, right = figure.subplots(1, 2)
+        for prune, marker in zip(PRUNES, "os", strict=True):
+            points = [one for one in fits if one.prune == prune]
+            label = "all n-grams" if prune == "all" else f"pruned: {prune}"
+            left.plot([p.order for p in points], [p.perplexity for p in points], marker=marker, label=label)
+            right.plot([p.order for p in points], [p.ngrams / 1000 for p in points], marker=marker)
+        left.set(xlabel="order", ylabel="validation perplexity per word", xticks=ORDERS, yscale="log")
+        ticks = (30, 50, 100, 200, 300)
+        left.set_yticks(ticks, [str(tick) for tick in ticks])
+        left.set_yticks([], minor=True)
+        right.set(xlabel="order", ylabel="thousand n-grams", xticks=ORDERS)
+        for axes in (left, right):
+            axes.grid()
+        legend_below(figure, left.lines, style)
+    return figure
 
 
 def alone(*arguments: Any) -> Large:
@@ -252,7 +254,7 @@ def main() -> None:
             f"order {one.order} ({one.prune}): perplexity {one.perplexity:.2f}, {one.ngrams:,} n-grams",
             flush=True,
         )
-    draw(fits, options.out)
+    save_figure(draw(fits), options.out)
     found["fits"], found["speed"] = [asdict(one) for one in fits], asdict(speed(words))
     print(found["speed"], flush=True)
     if options.kenlm:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from trials import Row
 
-from seqloom.inspect.picture import new_figure, save_figure
+from seqloom.inspect.looks import looks
+from seqloom.inspect.picture import PAGE, Style, canvas, legend_below
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -127,23 +130,25 @@ def _cells(summary: Summary) -> list[str]:
     ]
 
 
-def draw(summaries: Sequence[Summary], path: Path, *, target: float) -> None:
-    """Writes the curves of BLEU against minutes of training, with the target as a line across."""
-    figure = new_figure(6.5, 4)
-    axes: Any = figure.subplots()
-    for summary in summaries:
-        xs = [point.minutes for point in summary.points]
-        line = axes.plot(xs, [point.bleu for point in summary.points], marker="o", markersize=3)[0]
-        line.set_label(f"{summary.name} {summary.version}")
-        if summary.reached:
-            axes.plot(summary.reached.minutes, summary.reached.bleu, "o", color=line.get_color(), markersize=8)
-    axes.axhline(target, color="0.5", linewidth=0.8, linestyle="--")
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("minutes of training")
-    axes.set_ylabel("BLEU on the validation file")
-    axes.grid(axis="y", color="0.9")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
-    axes.set_title("Multi30k English → German: who is good how soon", loc="left", fontsize=11)
-    save_figure(figure, path)
+def draw(summaries: Sequence[Summary], *, target: float, style: Style = PAGE) -> Figure:
+    """Draw BLEU against minutes of training, with the target as a line across."""
+    title = "Multi30k English → German: BLEU by minutes of training"
+    with canvas(6.5, 4.2, style=style, title=title) as figure:
+        axes: Any = figure.subplots()
+        handles = []
+        styles = looks([summary.name for summary in summaries])
+        for summary in summaries:
+            look = styles[summary.name]
+            xs, ys = [point.minutes for point in summary.points], [point.bleu for point in summary.points]
+            label = f"{summary.name} {summary.version}"
+            handles += axes.plot(xs, ys, marker="o", color=look.color, ls=look.line, label=label)
+            if summary.reached:
+                axes.plot(summary.reached.minutes, summary.reached.bleu, "o", color=look.color, markersize=9)
+        axes.axhline(target, color="0.5", linewidth=0.8, linestyle="--")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("minutes of training")
+        axes.set_ylabel("BLEU on the validation file")
+        axes.grid(axis="y")
+        legend_below(figure, handles, style)
+    return figure

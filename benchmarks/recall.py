@@ -24,13 +24,13 @@ from typing import Any
 import torch
 from command import run_command
 from machine import describe
-from recall_curves import GOAL, Curve, Trial, recall_picture
+from recall_curves import GOAL, Curve, Trial, draw_curves
 from torch import nn
 
 from seqloom.config import Config, compose
 from seqloom.data.batching import collate_ids
 from seqloom.data.tasks.symbols import DIGITS, LETTERS, recall
-from seqloom.inspect.picture import check_suffix
+from seqloom.inspect.picture import check_suffix, save_figure
 from seqloom.registry import architecture
 from seqloom.training.loop import batch_loss
 from seqloom.training.optimizer import Updater
@@ -232,10 +232,13 @@ def measure(options: argparse.Namespace) -> list[Curve]:
     plan = Plan(options.steps, options.width, options.batch, options.learning_rate)
     curves = plan_curves(options, plan)
     progress = Progress(plan, len(curves), options.distances, options.seeds)
-    title = f"Width {plan.width}, {plan.steps:,} updates at the most, {len(options.seeds)} seeds"
+    title = (
+        f"Recall by distance: width {plan.width}, at most {plan.steps:,} updates, {len(options.seeds)} seeds"
+    )
     for number, curve in enumerate(curves, 1):
         explore(curve, plan, options.distances, options.seeds, progress)
-        recall_picture(curves[:number], options.out, chance=1 / len(LETTERS), title=title)
+        figure = draw_curves(curves[:number], chance=1 / len(LETTERS), title=title)
+        save_figure(figure, options.out)
         if options.json:
             report = {
                 "machine": asdict(describe(options.threads, torch.__version__)),

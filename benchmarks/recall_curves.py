@@ -5,13 +5,15 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from seqloom.inspect.picture import new_figure, save_figure
+from seqloom.inspect.looks import looks
+from seqloom.inspect.picture import PAGE, Style, canvas, legend_below
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 GOAL = 0.95
-COLORS = {"rnn": "C0", "lstm": "C1", "gru": "C2"}
 LINES = {"default": "-", "orthogonal": "--", "open": ":"}
 TITLES = {"exact": "trained at that distance alone", "upto": "trained at all distances up to it"}
 
@@ -69,46 +71,44 @@ class Curve:
         return {**asdict(self), "medians": medians, "reach": self.reach()}
 
 
-def recall_picture(curves: Sequence[Curve], path: Path, *, chance: float, title: str) -> None:
-    """Writes a panel for each kind of training: accuracy over distance, one line per cell and start.
+def draw_curves(curves: Sequence[Curve], *, chance: float, title: str, style: Style = PAGE) -> Figure:
+    """Draw a panel for each kind of training: accuracy over distance, one line per cell and start.
 
     A line is the median over the seeds; the shade goes from the worst to the best.
     """
     trainings = list(dict.fromkeys(curve.training for curve in curves))
-    figure = new_figure(5.6 * len(trainings), 3.8)
-    panels = figure.subplots(1, len(trainings), squeeze=False, sharey=True)[0]
-    for panel, training in zip(panels, trainings, strict=True):
-        for curve in curves:
-            if curve.training == training:
-                _draw(panel, curve)
-        panel.axhline(100 * GOAL, color="0.3", linewidth=0.8)
-        panel.axhline(100 * chance, color="0.6", linewidth=0.8, linestyle=(0, (1, 3)))
-        ticks = sorted({distance for curve in curves for distance in curve.distances()})
-        panel.set_xscale("log")
-        panel.set_xticks(ticks, [str(tick) for tick in ticks])
-        panel.minorticks_off()
-        panel.set_ylim(0, 104)
-        panel.set_xlabel(f"distance, {TITLES[training]}")
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.legend(frameon=False, fontsize=8, title=f"{GOAL:.0%} up to", title_fontsize=8, loc="center left")
-    panels[0].set_ylabel("letters recalled, %")
-    figure.suptitle(title, x=0.02, ha="left", fontsize=11)
-    figure.tight_layout()
-    save_figure(figure, path)
+    with canvas(max(6.5, 5.6 * len(trainings)), 4.2, style=style, title=title) as figure:
+        panels = figure.subplots(1, len(trainings), squeeze=False, sharey=True)[0]
+        handles = []
+        for panel, training in zip(panels, trainings, strict=True):
+            which = f" ({training})" if len(trainings) > 1 else ""
+            handles += [_line(panel, curve, which) for curve in curves if curve.training == training]
+            panel.axhline(100 * GOAL, color="0.3", linewidth=0.8)
+            panel.axhline(100 * chance, color="0.6", linewidth=0.8, linestyle=(0, (1, 3)))
+            ticks = sorted({distance for curve in curves for distance in curve.distances()})
+            panel.set_xscale("log")
+            panel.set_xticks(ticks, [str(tick) for tick in ticks])
+            panel.minorticks_off()
+            panel.set_ylim(0, 104)
+            panel.set_xlabel(f"distance, {TITLES[training]}")
+        panels[0].set_ylabel("letters recalled, %")
+        legend_below(figure, handles, style)
+    return figure
 
 
-def _draw(panel: Any, curve: Curve) -> None:
-    distances, color = curve.distances(), COLORS[curve.cell]
+def _line(panel: Any, curve: Curve, which: str) -> Any:
+    """Draw one curve and return its line."""
+    distances, color = curve.distances(), looks([f"{curve.cell}-last"])[f"{curve.cell}-last"].color
     spans = [curve.accuracies(distance) for distance in distances]
     lows, highs = ([100 * end(span) for span in spans] for end in (min, max))
     panel.fill_between(distances, lows, highs, color=color, alpha=0.1, linewidth=0)
     start = "" if curve.start == "default" else f", {curve.start}"
-    panel.plot(
+    (line,) = panel.plot(
         distances,
         [100 * curve.median(distance) for distance in distances],
         color=color,
         linestyle=LINES[curve.start],
         marker="o",
-        markersize=3.5,
-        label=f"{curve.cell.upper()}{start}: {curve.reach_in_words()}",
+        label=f"{curve.cell.upper()}{start}{which}: {GOAL:.0%} up to {curve.reach_in_words()}",
     )
+    return line

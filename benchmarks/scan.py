@@ -15,10 +15,11 @@ from itertools import product
 from pathlib import Path
 
 from command import run_command
-from trials import Row, bar_picture, best_validation, conduct, exact_trial, grouped, trial_parser
+from trials import Row, bar_figure, best_validation, conduct, exact_trial, grouped, trial_parser
 
 from seqloom import SeqloomError
 from seqloom.config import Config, compose
+from seqloom.inspect.picture import save_figure
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "scan.yaml"
 SPLITS = ("simple", "length", "addprim_jump")
@@ -112,7 +113,9 @@ def main() -> None:
     print(table(rows))
     if options.out:
         title = "SCAN: exact match by kind of position"
-        bar_picture(by_split(rows, "exact"), options.out, label="exact match, %", title=title, width=9)
+        bars = by_split(rows, "exact")
+        figure = bar_figure(bars, label="exact match, %", group="split", title=title, width=9)
+        save_figure(figure, options.out)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ from workload import Recipe, Transformer, Workload, find_multi30k, prepare_corpu
 
 from seqloom import SeqloomError
 from seqloom.evaluate.metrics import evaluate
+from seqloom.inspect.picture import save_figure
 from seqloom.text.pair import TokenizerPair
 
 
@@ -203,7 +204,7 @@ def _report(options: argparse.Namespace, keys: Mapping[str, object]) -> None:
     summaries = summarise(rows, list(CONTESTANTS), beam=options.beam, target=options.bleu)
     show(summaries, target=options.bleu, beam=options.beam)
     if options.out:
-        draw(summaries, options.out, target=options.bleu)
+        save_figure(draw(summaries, target=options.bleu), options.out)
 
 
 if __name__ == "__main__":

@@ -8,18 +8,23 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqloom import SeqloomError
 from seqloom.config import Config
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.evaluate.metrics import evaluate
-from seqloom.inspect.picture import new_figure, save_figure
+from seqloom.inspect.labels import literal, text_width
+from seqloom.inspect.looks import Look, looks
+from seqloom.inspect.picture import BLUE, PAGE, Style, canvas, legend_below
 from seqloom.loading import load
 from seqloom.pipeline import continue_run, create
 from seqloom.run import Run
 from seqloom.testset import TestSet, read_testset
 from seqloom.training.log import read_metrics
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Row = dict[str, Any]
 
@@ -107,31 +112,50 @@ def best_validation(folder: Path, metric: str) -> float:
     return max(float(row[metric]) for row in rows if row["kind"] == "valid")
 
 
-def bar_picture(
-    groups: Mapping[str, Mapping[str, Sequence[float]]], path: Path, *, label: str, title: str, width: float
-) -> None:
-    """Writes groups of bars, each bar (value, low, high) with its interval; zero stays visible as a number."""
+def bar_figure(
+    groups: Mapping[str, Mapping[str, Sequence[float]]],
+    *,
+    label: str,
+    group: str,
+    title: str,
+    width: float,
+    style: Style = PAGE,
+) -> Figure:
+    """Draw groups of bars, each (value, low, high) with its interval; a missing one is marked as not run."""
     names = list(dict.fromkeys(name for bars in groups.values() for name in bars))
-    figure = new_figure(width, 3.6)
-    axes = figure.subplots()
     size = 0.84 / len(names)
-    for place, name in enumerate(names):
-        found = [(x, bars[name]) for x, bars in enumerate(groups.values()) if name in bars]
-        xs = [x + (place - (len(names) - 1) / 2) * size for x, _ in found]
-        values, lows, highs = zip(*(bar for _, bar in found), strict=True)
-        spread = [
-            [value - low for value, low in zip(values, lows, strict=True)],
-            [high - value for value, high in zip(values, highs, strict=True)],
-        ]
-        axes.bar(xs, values, size * 0.92, yerr=spread, label=name, error_kw={"elinewidth": 0.8})
-        for x, value, high in zip(xs, values, highs, strict=True):
-            axes.text(x, high + 1.5, f"{value:.1f}", ha="center", fontsize=6.5)
-    axes.set_xticks(range(len(groups)), list(groups))
-    axes.set_ylim(0, 112)
-    axes.set_yticks(range(0, 101, 20))
-    axes.set_ylabel(label)
-    axes.spines[["top", "right"]].set_visible(False)
-    if len(names) > 1:
-        axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-    axes.set_title(title, loc="left", fontsize=11)
-    save_figure(figure, path)
+    room = size * (style.size[0] if style.size else width) * 0.85 / len(groups)  # inches per bar
+    upright = text_width("100.0", style.text) > room
+    with canvas(width, 4.0, style=style, title=title) as figure:
+        axes = figure.subplots()
+        handles = []
+        colors = looks(names) if len(names) > 1 else {names[0]: Look(BLUE, "-", "")}
+        for place, (name, look) in enumerate(colors.items()):
+            offset = (place - (len(names) - 1) / 2) * size
+            bars = {x + offset: bars.get(name) for x, bars in enumerate(groups.values())}
+            handles.append(_bars(axes, bars, size, label=name, color=look.color, hatch=look.hatch))
+            for x, bar in bars.items():
+                high, text = (bar[2] + 1.5, f"{bar[0]:.1f}") if bar else (1.5, "not run")
+                turned = 90 if upright or not bar else 0
+                axes.text(
+                    x, high, text, ha="center", va="bottom", rotation=turned, color="0.2" if bar else "0.5"
+                )
+        axes.set_xticks(range(len(groups)), [literal(name) for name in groups])
+        axes.set_ylim(0, 125 if upright else 112)
+        axes.set_yticks(range(0, 101, 20))
+        axes.set_xlabel(group)
+        axes.set_ylabel(label)
+        if len(names) > 1:
+            legend_below(figure, handles, style)
+    return figure
+
+
+def _bars(axes: Any, bars: Mapping[float, Sequence[float] | None], width: float, **look: Any) -> Any:
+    """Draw the bars that there are, with their intervals."""
+    found = {x: bar for x, bar in bars.items() if bar}
+    values, lows, highs = zip(*found.values(), strict=True)
+    spread = [
+        [value - low for value, low in zip(values, lows, strict=True)],
+        [high - value for value, high in zip(values, highs, strict=True)],
+    ]
+    return axes.bar(list(found), values, width * 0.92, yerr=spread, error_kw={"elinewidth": 0.8}, **look)

@@ -14,7 +14,7 @@ from seqloom.errors import unknown
 from seqloom.evaluate.metrics import Score, evaluate
 from seqloom.evaluate.references import group_by_source
 from seqloom.files import write_atomically
-from seqloom.inspect.attention import attention_picture
+from seqloom.inspect.attention import Attention
 from seqloom.loading import load_decoder
 from seqloom.pipeline import create_and_train
 from seqloom.types import Example, Hypothesis
@@ -131,9 +131,14 @@ def demo_task(name: str) -> DemoTask:
 
 
 def run_demo(
-    task: DemoTask, out: Path, *, minutes: float | None = None, settings: dict[str, Any] | None = None
+    task: DemoTask,
+    out: Path,
+    *,
+    minutes: float | None = None,
+    settings: dict[str, Any] | None = None,
+    style: str = "page",
 ) -> DemoResult:
-    """Trains on all but the held-out part, measures on it, and draws one attention picture."""
+    """Train on all but the held-out part, measure on it, and draw the attention of one output."""
     folder = out.with_name(f"{out.name}-data")
     training, test = task.split()
     train_file, test_file = folder / "train.tsv", folder / "test.tsv"
@@ -155,7 +160,7 @@ def run_demo(
     return DemoResult(
         run=out,
         test_file=test_file,
-        picture=_draw(drawn, out / "attention.png"),
+        picture=_draw(drawn, out / "attention.png", task.picture_of, style),
         scores=evaluate(answers, references, task.metrics),
         shown=_spread(list(zip(sources, answers, references, strict=True)), 12),
         finished=bool(state.finished),
@@ -171,12 +176,6 @@ def _write(file: Path, examples: Iterable[Example]) -> None:
     write_atomically(file, "".join(f"{e.source}\t{e.target}\n" for e in examples))
 
 
-def _draw(hypothesis: Hypothesis, path: Path) -> Path:
-    attention_picture(
-        hypothesis.source_tokens,
-        hypothesis.tokens,
-        hypothesis.alignment,
-        path,
-        title="where each output symbol looked",
-    )
+def _draw(hypothesis: Hypothesis, path: Path, source: str, style: str) -> Path:
+    Attention.of(hypothesis).save(path, title=f"Attention: {source} → {hypothesis.text}", style=style)
     return path

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqloom.cli.options import Source, SourceColumn, Target, TargetColumn
+from seqloom.cli.drawing import check_drawing, write_drawing
+from seqloom.cli.options import Source, SourceColumn, Style, Target, TargetColumn
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
@@ -37,6 +38,7 @@ def check(
     target_column: TargetColumn = None,
     format: Format = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the lengths of the first file: .png, .svg.")] = None,
+    style: Style = "page",
     as_json: Json = False,
 ) -> None:
     """Report counts, lengths, duplicates, oddities, and what the files share with each other.
@@ -45,13 +47,15 @@ def check(
     """
     from seqloom.data.check import check as run
 
+    check_drawing(plot, style)
     result = run(_corpora(files or [], source, target, source_column, target_column, format))
     if plot:
-        from seqloom.inspect.lengths import length_picture
+        from seqloom.inspect.lengths import LengthHistograms
 
         first = result.corpora[0]
         words = {name.replace("_", " "): n.histogram for name, n in first.lengths.items() if "words" in name}
-        length_picture(words, plot, title=f"{first.pairs:,} pairs of {first.name}")
+        title = f"Lengths of {first.pairs:,} pairs: {first.name}"
+        write_drawing(LengthHistograms(words), plot, style=style, title=title)
     if as_json:
         _print_json(result.as_dict())
     else:

@@ -7,10 +7,14 @@ from typing import Annotated
 
 import typer
 
+from seqloom.cli.drawing import check_drawing
+from seqloom.cli.options import Style
+
 
 def demo(
     task: Annotated[str, typer.Option(help="pronunciation, dates or numbers.")] = "pronunciation",
     minutes: Annotated[float | None, typer.Option(help="How long to train.")] = None,
+    style: Style = "page",
     out: Annotated[Path | None, typer.Option(help="The run directory; runs/demo-TASK if not given.")] = None,
 ) -> None:
     """Train, measure and draw a small model on data that needs no download, in about three minutes."""
@@ -19,10 +23,11 @@ def demo(
 
     from seqloom.demo import demo_task, run_demo
 
+    check_drawing(None, style)
     chosen = demo_task(task)
     console = Console()
     console.print(f"[bold]{chosen.what}[/bold]", highlight=False)
-    result = run_demo(chosen, out or _free(Path("runs") / f"demo-{task}"), minutes=minutes)
+    result = run_demo(chosen, out or _free(Path("runs") / f"demo-{task}"), minutes=minutes, style=style)
     table = Table("never seen", "predicted", "true", box=None, header_style="bold")
     for source, answer, references in result.shown:
         mark = "✓" if answer in references else "✗"

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.launch import ON_THIS_MACHINE, launch
-from seqloom.cli.options import HeadsColumn, Source, SourceColumn
+from seqloom.cli.options import HeadsColumn, Source, SourceColumn, Style
+
+if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
+    from seqloom.evaluate.report import Report
 
 
 def evaluate(
@@ -52,6 +56,7 @@ def evaluate(
     ensemble_space: Annotated[str, typer.Option(help="What is averaged: probability or log.")] = "probability",
     out: Annotated[Path | None, typer.Option(help="Write the translations to this file.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the first metric by length: .png, .svg.")] = None,
+    style: Style = "page",
     json_: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
 ) -> None:
     """Translate test data and measure the answers, with intervals and by sentence length."""
@@ -59,7 +64,7 @@ def evaluate(
     from seqloom.config import search_options
     from seqloom.decode.crew import crew
     from seqloom.evaluate.metrics import parse_metrics
-    from seqloom.evaluate.report import Report, as_tables, make_report
+    from seqloom.evaluate.report import as_tables, make_report
     from seqloom.evaluate.versus import as_table, versus
     from seqloom.exchange.engines import Wanted
     from seqloom.outputs import check_can_write, write_output
@@ -69,9 +74,9 @@ def evaluate(
     from seqloom.testset import read_testset
 
     chosen = parse_metrics(metrics)
-    for path in (out, plot):
-        if path:
-            check_can_write(path)
+    check_drawing(plot, style)
+    if out:
+        check_can_write(out)
     config = Run.open(run).config()
     for other in compare or []:
         Run.open(other)  # a wrong name is told before anything is translated
@@ -130,11 +135,8 @@ def evaluate(
     if out:
         write_output(out, "".join(text.replace("\n", " ") + "\n" for text in texts))
     if plot:
-        from seqloom.inspect.buckets import bucket_picture
-
-        systems = {str(run): report.buckets, **{other.name: other.report.buckets for other in others}}
-        title = f"{run} on {report.count:,} lines" if not others else f"{report.count:,} lines"
-        bucket_picture(systems, plot, title=title)
+        systems = [(run, *(ensemble or ())), *((other,) for other in compare or ())]
+        _draw(plot, style, systems, [report, *(other.report for other in others)])
     if json_:
         against = {"against": [other.as_dict() for other in others]} if others else {}
         print(json.dumps({**report.as_dict(), **against}, indent=2, ensure_ascii=False))
@@ -145,3 +147,17 @@ def evaluate(
         console.print(as_tables(report))
         for result in others:
             console.print(as_table(result))
+
+
+def _draw(plot: Path, style: str, systems: Sequence[Sequence[Path]], reports: Sequence[Report]) -> None:
+    """Draw the first metric of every system, which is one run or several that vote, by length."""
+    from seqloom.inspect.buckets import ScoresByLength
+    from seqloom.inspect.looks import display_names
+    from seqloom.run import Run
+
+    models = [" + ".join(Run.open(folder).config().model.name for folder in folders) for folders in systems]
+    names = display_names(models, [folders[0] for folders in systems])
+    found = ScoresByLength({name: one.buckets for name, one in zip(names, reports, strict=True)})
+    who = f" of {names[0]}" if len(names) == 1 else ""
+    title = f"{reports[0].scores[0].label}{who} by length of the source, {reports[0].count:,} lines"
+    write_drawing(found, plot, style=style, title=title)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seqloom.cli.drawing import check_drawing, write_drawing
+from seqloom.cli.options import Style
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
@@ -38,6 +40,7 @@ def info(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="An option of the YAML file, e.g. model.width=512.")
     ] = None,
+    style: Style = "page",
     json_: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     """Tell what a run is: model, data, how far it got, how good it is. Or what its model costs."""
@@ -45,13 +48,14 @@ def info(
         raise SeqloomError(
             "--set has no configuration file to change: it belongs to `info CONFIG --cost`.", "leave it out"
         )
+    check_drawing(plot, style)
     if cost:
-        _cost(run, length, set_ or [], plot, json_)
+        _cost(run, length, set_ or [], plot, style, json_)
     else:
-        _describe(run, plot, json_)
+        _describe(run, plot, style, json_)
 
 
-def _describe(run: Path, plot: Path | None, json_: bool) -> None:
+def _describe(run: Path, plot: Path | None, style: str, json_: bool) -> None:
     from seqloom.inspect.facts import describe
     from seqloom.run import Run
 
@@ -60,9 +64,10 @@ def _describe(run: Path, plot: Path | None, json_: bool) -> None:
     opened = Run.open(run)
     facts = describe(opened)
     if plot:
-        from seqloom.inspect.curves import curve_picture
+        from seqloom.inspect.curves import LearningCurves
 
-        curve_picture(opened.metrics(), plot, title=str(run))
+        name = f"{opened.config().model.name} ({run.resolve().name})"
+        write_drawing(LearningCurves(opened.metrics(), name), plot, style=style)
     if json_:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return
@@ -86,21 +91,17 @@ def _readable(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-def _cost(path: Path, length: int, assignments: list[str], plot: Path | None, json_: bool) -> None:
+def _cost(path: Path, length: int, assignments: list[str], plot: Path | None, style: str, json_: bool) -> None:
     from seqloom.inspect.cost import predict
     from seqloom.inspect.cost_measure import measure
-    from seqloom.inspect.picture import check_suffix
-    from seqloom.outputs import check_can_write
 
-    if plot:
-        check_suffix(plot)
-        check_can_write(plot)
     name, model, vocabularies = _open(path, assignments)
     predicted = predict(model, length)
     if plot:
-        from seqloom.inspect.cost_picture import cost_picture
+        from seqloom.inspect.cost_picture import cost_by_length
 
-        cost_picture(model, plot, length=length, title=f"{path}: {name}")
+        title = f"Cost of a forward pass of {name} by length"
+        write_drawing(cost_by_length(model, longest=length), plot, style=style, title=title)
     measured = measure(model, length)
     source = "the run's tokenizer" if path.is_dir() else "text.vocab_size, the most there can be"
     if json_:
@@ -108,8 +109,8 @@ def _cost(path: Path, length: int, assignments: list[str], plot: Path | None, js
             "of": str(path),
             "model": name,
             "vocabulary": {**vocabularies._asdict(), "from": source},
-            **predicted.as_dict(),
-            "measured": measured.as_dict(),
+            **predicted.to_dict(),
+            "measured": measured.to_dict(),
         }
         print(json.dumps(facts, indent=2, ensure_ascii=False))
         return

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.inspect_alignment import alignment
 from seqloom.cli.inspect_attention import attention
 from seqloom.cli.inspect_hmm import hmm
 from seqloom.cli.inspect_search import search
 from seqloom.cli.inspect_stacks import stacks
+from seqloom.cli.options import Style
 from seqloom.errors import SeqloomError
 
 SHOWN = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)  # distances in the table
@@ -41,7 +44,8 @@ def gradients(
             metavar="RUN|CONFIG", help="The models: run directories (best weights), YAML files (fresh ones)."
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="Draw the curves: .png, .svg or .pdf.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the curves: .png, .svg, .pdf or .json.")] = None,
+    style: Style = "page",
     batches: Annotated[int, typer.Option(min=1, help="Batches of 16 pairs, longest targets first.")] = 2,
     max_distance: Annotated[int, typer.Option(min=1, help="How far back to look, in tokens.")] = 50,
     set_: Annotated[
@@ -53,22 +57,20 @@ def gradients(
 
     The pairs come from the validation part of each model's own data.
     """
+    from seqloom.inspect.gradient_picture import GradientComparison
     from seqloom.inspect.gradients import longest_batches, measure_gradients
-    from seqloom.inspect.picture import check_suffix, new_figure
-    from seqloom.outputs import check_can_write
+    from seqloom.inspect.looks import display_names
     from seqloom.progress import counter
 
-    if out:
-        check_suffix(out)
-        check_can_write(out)
-        new_figure(1, 1)  # tells before the measurement if matplotlib is missing
+    check_drawing(out, style, GradientComparison.formats)
     if set_ and all(path.is_dir() for path in models):
         raise SeqloomError(
             "--set has no configuration file to change: a run is as it was trained.", "leave it out"
         )
-    flows = []
+    flows, names = [], []
     for path in models:
-        model, store = _open(path, set_ or [])
+        name, model, store = _open(path, set_ or [])
+        names.append(name)
         chosen = longest_batches(store, batches)
         steps = sum(int(batch.target_lengths.max()) for batch in chosen if batch.target_lengths is not None)
         with counter(f"{path}: steps", total=steps) as advance:
@@ -77,17 +79,17 @@ def gradients(
             )
         flows.append(flow)
     if out:
-        from seqloom.inspect.gradient_picture import gradient_picture
-
-        gradient_picture(flows, out)
+        shown = zip(flows, display_names(names, models), strict=True)
+        comparison = GradientComparison([replace(flow, name=name) for flow, name in shown])
+        write_drawing(comparison, out, style=style)
     if json_:
-        print(json.dumps([flow.as_dict() for flow in flows], indent=2, ensure_ascii=False))
+        print(json.dumps([flow.to_dict() for flow in flows], indent=2, ensure_ascii=False))
     else:
         _print(flows)
 
 
-def _open(path: Path, assignments: list[str]) -> tuple[nn.Module, TokenStore]:
-    """The model of a run (best weights) or of a configuration (fresh ones), and its validation part."""
+def _open(path: Path, assignments: list[str]) -> tuple[str, nn.Module, TokenStore]:
+    """Return name and model of a run (best weights) or a configuration (fresh ones), and validation data."""
     from seqloom.building import build_model, load_model
     from seqloom.config import compose
     from seqloom.corpus import Corpus
@@ -97,7 +99,7 @@ def _open(path: Path, assignments: list[str]) -> tuple[nn.Module, TokenStore]:
         run = Run.open(path)
         model, _ = load_model(run)
         config = run.config()
-        return model, Corpus(config.data, config.text).reopen(run).valid
+        return config.model.name, model, Corpus(config.data, config.text).reopen(run).valid
     if not path.is_file():
         raise SeqloomError(
             f"{path} is neither a run directory nor a configuration file.",
@@ -105,7 +107,7 @@ def _open(path: Path, assignments: list[str]) -> tuple[nn.Module, TokenStore]:
         )
     config = compose(path, assignments=assignments)
     prepared = Corpus(config.data, config.text).prepare(say=lambda line: print(line, file=sys.stderr))
-    return build_model(config, prepared.tokenizers), prepared.valid
+    return config.model.name, build_model(config, prepared.tokenizers), prepared.valid
 
 
 def _print(flows: list[GradientFlow]) -> None:

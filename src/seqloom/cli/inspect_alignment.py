@@ -20,8 +20,9 @@ from seqloom.cli.align import (
     data_config,
     link,
 )
+from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.evaluate_alignment import GoldFrom, read_gold
-from seqloom.cli.options import Source, SourceColumn, Target, TargetColumn
+from seqloom.cli.options import Source, SourceColumn, Style, Target, TargetColumn
 from seqloom.errors import SeqloomError
 
 
@@ -41,23 +42,19 @@ def alignment(
     gold: Annotated[Path | None, typer.Option(help="The gold standard of the first lines.")] = None,
     gold_from: GoldFrom = 0,
     threads: Threads = None,
-    out: Annotated[Path | None, typer.Option(help="Draw a heat map: .png, .svg or .pdf.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write a heat map: .png, .svg, .pdf or .json.")] = None,
+    style: Style = "page",
     json_: Annotated[bool, typer.Option("--json", help="Posteriors and links as JSON.")] = False,
 ) -> None:
     """Align a corpus and show one of its pairs: how probable every link is, and which were chosen."""
     from seqloom.data.report import DataReport
     from seqloom.evaluate.alignment import pharaoh
-    from seqloom.inspect.alignment import AlignedPair, alignment_picture
-    from seqloom.inspect.picture import check_suffix, new_figure
-    from seqloom.outputs import check_can_write
+    from seqloom.inspect.alignment import AlignedPair
     from seqloom.statistical.alignment.align import check_names
     from seqloom.statistical.alignment.words import number, read_words
 
     check_names(model, symmetrise)
-    if out:
-        check_suffix(out)
-        check_can_write(out)
-        new_figure(1, 1)  # tells before the work if matplotlib is missing
+    check_drawing(out, style, AlignedPair.formats)
     right = read_gold(gold, gold_from) if gold else []
     words = list(read_words(data_config(pairs, source, target, source_column, target_column), DataReport()))
     if line > len(words):
@@ -76,9 +73,9 @@ def alignment(
     chosen = [(i, j) for i, j in links[line - 1].tolist()]
     pair = AlignedPair(*words[line - 1], forward, backward, chosen, right[line - 1] if gold else None)
     if out:
-        alignment_picture(pair, out, title=f"{model}, {symmetrise}")
+        write_drawing(pair, out, style=style, title=f"Word alignment by {model}, {symmetrise}")
     if json_:
-        print(json.dumps(pair.as_dict(), ensure_ascii=False))
+        print(json.dumps(pair.to_dict(), ensure_ascii=False))
     else:
         print(pharaoh(chosen))
         for i, j in chosen:

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from seqloom.cli.drawing import check_drawing, write_drawing
+from seqloom.cli.options import Style
 from seqloom.errors import SeqloomError
 
 
@@ -21,18 +23,18 @@ def attention(
     heads: Annotated[
         str | None, typer.Option(help="The heads of the words, for a model that reads trees.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .pdf.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write it: .png, .svg, .pdf or .json.")] = None,
+    style: Style = "page",
     json_: Annotated[bool, typer.Option("--json", help="The weights by layer, head and target token.")] = False,
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Show where the decoder looked while it wrote: every layer and head, one of them, or their mean."""
     from seqloom.cli.inspect_search import parse_tree
-    from seqloom.inspect.attention import attention_picture, attention_text
-    from seqloom.inspect.heads import head_attention, heads_picture
-    from seqloom.inspect.picture import check_suffix, new_figure
+    from seqloom.inspect.attention import attention_text
+    from seqloom.inspect.heads import HeadAttention, head_attention
+    from seqloom.inspect.labels import readable
     from seqloom.loading import load_decoder
-    from seqloom.outputs import check_can_write
     from seqloom.types import Head
 
     if (layer is None) != (head is None) or (mean and layer is not None):
@@ -40,10 +42,7 @@ def attention(
             "One head is named by --layer and --head together, and --mean is of all of them.",
             "e.g. --layer 2 --head 1",
         )
-    if out:
-        check_suffix(out)
-        check_can_write(out)
-        new_figure(1, 1)  # tells before the work if matplotlib is missing
+    check_drawing(out, style, HeadAttention.formats)
     translator = load_decoder(run, checkpoint=checkpoint, device=device)
     found = head_attention(translator, text, target, heads=parse_tree(heads, text))
     if found is None:
@@ -51,12 +50,13 @@ def attention(
             "There is no attention to show.", "use a model with attention, and a line that is not empty"
         )
     one = Head(layer - 1, head - 1) if layer is not None and head is not None else None
-    weights = found.of(one).tolist()
+    shown = found.one(one)
     if out and (one or mean):
-        attention_picture(found.source, found.target, weights, out, title=text)
+        which = f"of layer {layer}, head {head}" if one else "(mean of all layers and heads)"
+        write_drawing(shown, out, style=style, title=f"Attention {which}: {readable(text)}")
     elif out:
-        heads_picture(found, out, title=text)
+        write_drawing(found, out, style=style, title=f"Attention of every layer and head: {readable(text)}")
     if json_:
-        print(json.dumps(found.as_dict(), ensure_ascii=False))
+        print(json.dumps(found.to_dict(), ensure_ascii=False))
     elif not out:
-        print(attention_text(found.source, found.target, weights))
+        print(attention_text(shown.source, shown.target, shown.weights.tolist()))

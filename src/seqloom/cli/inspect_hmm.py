@@ -8,39 +8,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqloom.cli.drawing import check_drawing, write_drawing
+from seqloom.cli.options import Style
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
+    from seqloom.inspect.trellis import HiddenStates
     from seqloom.statistical.hmm.trellis import Trellis
 
 
 def hmm(
     run: Annotated[Path, typer.Argument(help="A run directory of an hmm or hmm-lm model.")],
     text: Annotated[str, typer.Argument(help="The text whose states are wanted.")],
-    out: Annotated[Path | None, typer.Option(help="Draw the trellis: .png, .svg or .pdf.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the trellis: .png, .svg, .pdf or .json.")] = None,
+    style: Style = "page",
     json_: Annotated[bool, typer.Option("--json", help="Print states, path and posteriors as JSON.")] = False,
 ) -> None:
     """Show the hidden states of a text: how probable each is at every word, and the best path."""
-    from seqloom.inspect.picture import check_suffix, new_figure
-    from seqloom.outputs import check_can_write
+    from seqloom.inspect.trellis import HiddenStates
 
+    check_drawing(out, style, HiddenStates.formats)
+    states = _states(run, text)
     if out:
-        check_suffix(out)
-        check_can_write(out)
-        new_figure(1, 1)  # tells if matplotlib is missing
-    trellis = _trellis(run, text)
-    if out:
-        from seqloom.inspect.trellis import trellis_picture
-
-        trellis_picture(trellis, out)
+        write_drawing(states, out, style=style)
     if json_:
-        print(json.dumps(trellis.as_dict(), ensure_ascii=False))
+        print(json.dumps(states.to_dict(), ensure_ascii=False))
     else:
-        _print(trellis)
+        _print(states.trellis)
 
 
-def _trellis(folder: Path, text: str) -> Trellis:
+def _states(folder: Path, text: str) -> HiddenStates:
     from seqloom.building import load_counting
+    from seqloom.inspect.trellis import hidden_states
     from seqloom.registry import architecture
     from seqloom.run import Run
     from seqloom.statistical.hmm.trellis import HasTrellis
@@ -50,7 +49,7 @@ def _trellis(folder: Path, text: str) -> Trellis:
     if architecture(name).counting:
         model, tokenizers = load_counting(run)
         if isinstance(model, HasTrellis):
-            return model.trellis(text, tokenizers)
+            return hidden_states(model, tokenizers, text)
     raise SeqloomError(
         f"The model of {folder} ({name}) has no hidden states to show.", "give a run of hmm or hmm-lm"
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli.options import SourceColumn
+from seqloom.cli.drawing import check_drawing, write_drawing
+from seqloom.cli.options import SourceColumn, Style
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
@@ -29,6 +29,7 @@ def search(
     out: Annotated[
         Path | None, typer.Option(help="Write the tree: .html, .json, or a picture .png, .svg, .pdf.")
     ] = None,
+    style: Style = "page",
     prefix: Annotated[str, typer.Option(help="What the answer begins with.")] = "",
     heads: Annotated[
         str | None, typer.Option(help="The heads of the words, for a model that reads trees.")
@@ -52,44 +53,36 @@ def search(
     With --errors FILE: how often each beam's answer scores lower than the best that is known.
     """
     from seqloom.data.readers import check_has_columns, check_tables
+    from seqloom.inspect.searcherror import SearchErrors
+    from seqloom.inspect.searchtree import SearchTree, search_tree
 
     if (text is None) == (errors is None):
         raise SeqloomError(
             "Give either a text, whose search is shown, or --errors FILE, whose search errors are counted.",
             'e.g. seqloom inspect search RUN "text" --out tree.html',
         )
-    if out and errors is not None:
-        raise SeqloomError("--out draws one search; search errors are printed.", "leave it out, or use --json")
     if errors is None:
         check_tables([], {"source_column": source_column})
     else:
         check_has_columns(errors, "auto", {"source_column": source_column})
-    _check_out(out)
+    check_drawing(out, style, SearchTree.formats if errors is None else SearchErrors.formats)
     sizes = _beams(beams)
     translator = _load(run, set_ or [], checkpoint, device)
+    found: SearchErrors | SearchTree
     if errors is not None:
-        sources = _sources(errors, source_column, limit)
-        _errors(translator, sources, sizes, expand=expand, as_json=json_)
-    elif text is not None:
-        _tree(translator, text, beam=beam, prefix=prefix, heads=heads, out=out, as_json=json_)
-
-
-def _check_out(out: Path | None) -> None:
-    """Raises before the work if the tree could not be written."""
-    from seqloom.inspect.picture import SUFFIXES, new_figure
-    from seqloom.outputs import check_can_write
-
-    if out is None:
-        return
-    suffix = out.suffix.lower()
-    if suffix not in (".html", ".json", *SUFFIXES):
-        raise SeqloomError(
-            f"A search tree cannot be written as {out.suffix or 'a file without suffix'}: {out}.",
-            f"end the name in .html, .json, {', '.join(SUFFIXES)}",
-        )
-    check_can_write(out)
-    if suffix in SUFFIXES:
-        new_figure(1, 1)  # tells if matplotlib is missing
+        found = _errors(translator, _sources(errors, source_column, limit), sizes, expand)
+    elif text and text.strip():
+        found = search_tree(translator, text, beam=beam, heads=parse_tree(heads, text), prefix=prefix)
+    else:
+        raise SeqloomError("There is nothing to search for: the text is empty.", "give a text to translate")
+    if out:
+        write_drawing(found, out, style=style)
+    if json_:
+        print(json.dumps(found.to_dict(), indent=2 if errors else None, ensure_ascii=False))
+    elif isinstance(found, SearchTree):
+        _print_tree(found)
+    else:
+        _print_errors(found, expand)
 
 
 def _beams(text: str) -> list[int]:
@@ -112,29 +105,6 @@ def _load(run: Path, assignments: list[str], checkpoint: str | None, device: str
     return translator
 
 
-def _tree(
-    translator: TorchTranslator,
-    text: str,
-    *,
-    beam: int | None,
-    prefix: str,
-    heads: str | None,
-    out: Path | None,
-    as_json: bool,
-) -> None:
-    from seqloom.inspect.searchtree import search_tree
-
-    if not text.strip():
-        raise SeqloomError("There is nothing to search for: the text is empty.", "give a text to translate")
-    tree = search_tree(translator, text, beam=beam, heads=parse_tree(heads, text), prefix=prefix)
-    if out:
-        _write(tree, out)
-    if as_json:
-        print(json.dumps(tree.as_dict(), ensure_ascii=False))
-    else:
-        _print_tree(tree)
-
-
 def parse_tree(heads: str | None, text: str) -> Heads | None:
     """The tree of a text whose heads may be given."""
     from seqloom.data.syntax import parse_heads
@@ -144,20 +114,6 @@ def parse_tree(heads: str | None, text: str) -> Heads | None:
         return None if heads is None else parse_heads(heads, text)
     except Malformed as fault:
         raise SeqloomError(f"{heads!r} is no tree of {text!r}: {fault}.", "give one head per word") from fault
-
-
-def _write(tree: SearchTree, out: Path) -> None:
-    from seqloom.inspect.searchtree_page import tree_page
-    from seqloom.inspect.searchtree_picture import tree_picture
-    from seqloom.outputs import write_output
-
-    suffix = out.suffix.lower()
-    if suffix == ".html":
-        write_output(out, tree_page(tree))
-    elif suffix == ".json":
-        write_output(out, json.dumps(tree.as_dict(), ensure_ascii=False) + "\n")
-    else:
-        tree_picture(tree, out)
 
 
 def _print_tree(tree: SearchTree) -> None:
@@ -189,19 +145,18 @@ def _sources(file: str, column: str | None, limit: int) -> list[str]:
     return [example.source for example in islice(examples, limit)]
 
 
-def _errors(
-    translator: TorchTranslator, lines: list[str], beams: list[int], *, expand: int, as_json: bool
-) -> None:
-    from rich.console import Console
-
+def _errors(translator: TorchTranslator, lines: list[str], beams: list[int], expand: int) -> SearchErrors:
+    """Count the search errors of each beam."""
     from seqloom.inspect.searcherror import search_errors
     from seqloom.progress import counter
 
     with counter("searched", total=len(lines)) as advance:
-        found = search_errors(translator, lines, beams, expand=expand, on_progress=advance)
-    if as_json:
-        print(json.dumps(asdict(found), indent=2))
-        return
+        return search_errors(translator, lines, beams, expand=expand, on_progress=advance)
+
+
+def _print_errors(found: SearchErrors, expand: int) -> None:
+    from rich.console import Console
+
     console = Console()
     console.print(_errors_table(found))
     console.print(_proofs(found, expand), highlight=False)

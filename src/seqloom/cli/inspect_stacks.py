@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqloom.cli.drawing import check_drawing, write_drawing
+from seqloom.cli.options import Style
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
@@ -19,28 +21,22 @@ def stacks(
     run: Annotated[Path, typer.Argument(help="A run directory of a phrase-based model.")],
     text: Annotated[str, typer.Argument(help="What to translate.")],
     beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses that a stack keeps.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Draw it: .png, .svg or .pdf.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write it: .png, .svg, .pdf or .json.")] = None,
+    style: Style = "page",
     json_: Annotated[bool, typer.Option("--json", help="Print it as JSON, with all future costs.")] = False,
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-1; the best one if not given.")] = None,
 ) -> None:
     """Show the phrases of a translation and the stacks of its search: made, recombined, pruned, kept."""
-    from seqloom.inspect.picture import check_suffix, new_figure
-    from seqloom.outputs import check_can_write
+    from seqloom.inspect.stacks import StackSearch, stack_search
 
-    if out:
-        check_suffix(out)
-        check_can_write(out)
-        new_figure(1, 1)  # tells before the search if matplotlib is missing
+    check_drawing(out, style, StackSearch.formats)
     if not text.strip():
         raise SeqloomError("There is nothing to search for: the text is empty.", "give a text to translate")
-    translator = _load(run, checkpoint)
-    from seqloom.inspect.stacks import stack_search, stacks_picture
-
-    search = stack_search(translator, text, beam=beam)
+    search = stack_search(_load(run, checkpoint), text, beam=beam)
     if out:
-        stacks_picture(search, out)
+        write_drawing(search, out, style=style)
     if json_:
-        print(json.dumps(search.as_dict(), ensure_ascii=False))
+        print(json.dumps(search.to_dict(), ensure_ascii=False))
     else:
         _print(search)
 

@@ -18,3 +18,4 @@ HeadsColumn = Annotated[
     str | None, typer.Option(help="Column with dependency heads, for models that read trees.")
 ]
 Column = Annotated[str | None, typer.Option("--column", hidden=True, help="Former name of --source-column.")]
+Style = Annotated[str, typer.Option(help="Style of the figure: page, or slide (16:9, text of at least 16 pt).")]

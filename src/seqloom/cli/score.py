@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from seqloom.cli.options import HeadsColumn, Source, SourceColumn, Target, TargetColumn
+from seqloom.cli.drawing import check_drawing, write_drawing
+from seqloom.cli.options import HeadsColumn, Source, SourceColumn, Style, Target, TargetColumn
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def score(
     worst: Annotated[int, typer.Option(min=0, help="Lines of lowest log P per token to list.")] = 5,
     out: Annotated[Path | None, typer.Option(help="Write every line's tokens and their log P: JSONL.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the worst lines token by token: .png, .svg.")] = None,
+    style: Style = "page",
     json_: Annotated[bool, typer.Option("--json", help="The summary and the worst lines as JSON.")] = False,
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -76,17 +78,14 @@ def score(
     from seqloom.cli.score_derivations import Scorings, score_derivations
     from seqloom.data.report import DataReport, clean
     from seqloom.decode.scoring import Totals
-    from seqloom.inspect.picture import check_suffix
     from seqloom.loading import has_own_search, load_scorer, use_of
     from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
     from seqloom.run import Run
 
-    if plot:
-        check_suffix(plot)
-    for path in (out, plot):
-        if path:
-            check_can_write(path)
+    check_drawing(plot, style)
+    if out:
+        check_can_write(out)
     config = Run.open(run).config()
     columns = {
         "source_column": source_column,
@@ -117,9 +116,10 @@ def score(
     if report.dropped:
         print(f"left out: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
     if plot:
-        from seqloom.inspect.surprisal import surprisal_picture
+        from seqloom.inspect.surprisal import Surprisals
 
-        surprisal_picture([(one.score.tokens, one.score.log_probs) for one in lowest], plot)
+        shown = Surprisals([(one.score.tokens, one.score.log_probs) for one in lowest])
+        write_drawing(shown, plot, style=style)
     facts = _facts(totals, pseudo=use_of(config) == "fill", left_out=report.dropped)
     if json_:
         print(json.dumps({**facts, "worst": [one.as_dict() for one in lowest]}, indent=2, ensure_ascii=False))

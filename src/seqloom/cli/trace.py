@@ -57,8 +57,8 @@ def trace_searches(path: Path, translator: object, examples: Iterator[Example]) 
         for number, line in enumerate(lines, 1):
             tree = search_tree(translator, line.source, heads=line.heads, prefix=line.target or "")
             looked = head_attention(translator, line.source, tree.answer, heads=line.heads)
-            attention = {"attention": looked.as_dict()} if looked else {}
-            trees.append(json.dumps({"line": number, **tree.as_dict(), **attention}, ensure_ascii=False))
+            attention = {"attention": looked.to_dict()} if looked else {}
+            trees.append(json.dumps({"line": number, **tree.to_dict(), **attention}, ensure_ascii=False))
             advance(1)
     write_output(path, "[\n" + ",\n".join(trees) + "\n]\n")
     return iter(lines)

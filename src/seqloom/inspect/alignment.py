@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +16,10 @@ from seqloom.decode.scoring import forced_attention
 from seqloom.decode.torch_translator import batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.alignment import Gold, Link
-from seqloom.inspect.attention import FONTS, labels
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.grid import Names, color_bar, label_grid
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.labels import labels
+from seqloom.inspect.picture import ORANGE, VERMILLION, Style, legend_below
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.training import SPACE
@@ -26,15 +27,17 @@ from seqloom.types import Head, StepModel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Weights = NDArray[np.float64]
+_POSSIBLE = (0, (2, 1.5))  # the dashes around links that are possible but not sure
 
 
-# Pictures
+# Figures
 
 
 @dataclass(frozen=True)
-class AlignedPair:
+class AlignedPair(Inspection):
     """One pair of sentences, how probable each link is in both directions, (S, T), and which were chosen."""
 
     source: list[str]
@@ -44,8 +47,8 @@ class AlignedPair:
     links: list[Link]
     gold: Gold | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return words, links, posteriors in both directions, and the gold standard if there is one."""
         found = {
             "source": self.source,
             "target": self.target,
@@ -58,56 +61,50 @@ class AlignedPair:
             found["gold"] = {kind: sorted(map(list, links)) for kind, links in kinds.items()}
         return found
 
+    def _title(self) -> str:
+        return "Word alignment"
 
-def alignment_picture(pair: AlignedPair, path: Path, *, title: str = "") -> None:
-    """Writes a heat map of the mean posterior, target words down; dots are links, frames the gold standard."""
-    check_suffix(path)
-    columns, rows = labels(pair.source), labels(pair.target)
-    cell = min(max(14 / max(len(columns), len(rows)), 0.2), 0.4)
-    figure = new_figure(cell * len(columns), cell * len(rows))
-    axes = figure.add_axes((0, 0, 1, 1))
-    mean = (pair.forward + pair.backward).T / 2
-    axes.imshow(mean, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for i, j in pair.links:
-        axes.plot(i, j, "o", color="tab:orange", markersize=cell * 16, markeredgecolor="white")
-    if pair.gold:
-        _frames(axes, pair.gold)
-    _label(axes, columns, rows, cell * 28)
-    parts = ["shade: mean posterior of both directions", "dot: link"]
-    if pair.gold:
-        parts.append("frame: gold standard (dashed: possible)")
-    axes.set_xlabel("\n".join(parts), fontsize=8, loc="left", color="0.35")
-    if title:
-        axes.set_title(title, loc="left", fontsize=11, pad=10).set_parse_math(False)
-    save_figure(figure, path)
+    def _names(self) -> Names:
+        return Names(labels(self.source), labels(self.target))
+
+    def _size(self) -> tuple[float, float]:
+        return self._names().page_size(below=0.5)
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        names = self._names()
+        axes = figure.subplots()
+        mean = (self.forward + self.backward).T / 2
+        image = axes.imshow(mean, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        color_bar(figure, axes, image, "mean posterior", {0: "0", 1: "1"})
+        dot: dict[str, Any] = {
+            "marker": "o",
+            "color": ORANGE,
+            "mec": "white",
+            "ms": 16 * min(names.cell(style)),
+        }
+        for i, j in self.links:
+            axes.plot(i, j, **dot)
+        handles: list[Any] = [Line2D([], [], ls="", label="link", **{**dot, "ms": 0.6 * style.text})]
+        if self.gold:
+            _frames(axes, self.gold)
+            frame: dict[str, Any] = {"fill": False, "ec": VERMILLION}
+            handles += [
+                Patch(label="gold: sure", **frame),
+                Patch(label="gold: possible", ls=_POSSIBLE, **frame),
+            ]
+        label_grid(axes, names, style, x="source words", y="target words", line="0.93")
+        legend_below(figure, handles, style)
 
 
 def _frames(axes: Axes, gold: Gold) -> None:
     from matplotlib.patches import Rectangle
 
     for link in sorted(gold.possible):
-        style = "-" if link in gold.sure else (0, (2, 1.5))
-        corner = (link[0] - 0.44, link[1] - 0.44)
-        axes.add_patch(Rectangle(corner, 0.88, 0.88, fill=False, edgecolor="crimson", linestyle=style))
-
-
-def _label(axes: Axes, columns: list[str], rows: list[str], size: float) -> None:
-    from matplotlib.font_manager import fontManager
-
-    installed = set(fontManager.get_font_names())
-    axes.set_xticks(range(len(columns)), columns, fontsize=size)
-    axes.set_yticks(range(len(rows)), rows, fontsize=size)
-    axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
-    for tick in axes.get_xticklabels():
-        tick.set(rotation=45, ha="left", va="bottom", rotation_mode="anchor")
-    for tick in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
-        tick.set_parse_math(False)
-        tick.set_fontfamily([name for name in FONTS if name in installed])
-    axes.set_xticks(np.arange(1, len(columns)) - 0.5, minor=True)
-    axes.set_yticks(np.arange(1, len(rows)) - 0.5, minor=True)
-    axes.grid(which="minor", color="0.93", linewidth=0.8)
-    axes.tick_params(which="minor", length=0)
-    axes.spines[:].set_color("0.8")
+        corner, line = (link[0] - 0.44, link[1] - 0.44), "-" if link in gold.sure else _POSSIBLE
+        axes.add_patch(Rectangle(corner, 0.88, 0.88, fill=False, ec=VERMILLION, ls=line, lw=1.4))
 
 
 # Attention

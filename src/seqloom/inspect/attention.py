@@ -1,8 +1,9 @@
-"""Where the model looked while it wrote: the attention of one hypothesis as data, as text and as a picture."""
+"""Where the model looked while it wrote: the attention of one hypothesis as data, as text and as a figure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,45 +11,99 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.errors import SeqloomError
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.grid import Names, color_bar, label_grid
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.labels import END, joined_words, labels, words_of
+from seqloom.inspect.picture import Style
 from seqloom.types import Hypothesis
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Weights = NDArray[np.float64]
 
-END = "</s>"
-END_LABEL = "⏎"
 SHADES = " ░▒▓█"
-LONGEST_LABEL = 24  # characters
-# DejaVu, which comes with matplotlib, has no Chinese, Japanese or Korean; take what the machine has.
-FONTS = (
-    "DejaVu Sans",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Source Han Sans SC",
-    "WenQuanYi Zen Hei",
-    "PingFang SC",
-    "Hiragino Sans",
-    "Microsoft YaHei",
-    "MS Gothic",
-    "Malgun Gothic",
-    "Arial Unicode MS",
-)
+MOST_TOKENS = 32  # of a side in a figure; a longer one is grouped by word
+
+
+@dataclass(frozen=True)
+class Attention(Inspection):
+    """The attention weights of one output: a row per target token, a column per source token."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    weights: Weights  # (T, S)
+    text: str = ""
+    score: float | None = None
+    units: tuple[str, str] = ("tokens", "tokens")  # of the source and of the target
+
+    @classmethod
+    def of(cls, hypothesis: Hypothesis) -> Attention:
+        """Return the attention of a hypothesis that was translated with `alignment=True`."""
+        attention = checked_attention(hypothesis.source_tokens, hypothesis.tokens, hypothesis.alignment)
+        return replace(attention, text=hypothesis.text, score=hypothesis.score)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return text, score, tokens of both sides, and a row of weights per target token."""
+        return {
+            "text": self.text,
+            "score": self.score,
+            "source": list(self.source),
+            "target": list(self.target),
+            "weights": self.weights.round(6).tolist(),
+        }
+
+    def shown(self) -> Attention:
+        """Return what a figure has room for: a long side is grouped by word.
+
+        The weights of the tokens of a source word are added up, those of a target word averaged.
+        """
+        source = joined_words(self.source) if len(self.source) > MOST_TOKENS else None
+        target = joined_words(self.target) if len(self.target) > MOST_TOKENS else None
+        grid = self.weights
+        if source:
+            grid = _summed(grid.T, words_of(self.source)).T
+        if target:
+            rows = words_of(self.target)
+            grid = _summed(grid, rows) / np.bincount(rows)[:, None]
+        return replace(
+            self,
+            source=tuple(source or self.source),
+            target=tuple(target or self.target),
+            weights=grid,
+            units=("words" if source else "tokens", "words" if target else "tokens"),
+        )
+
+    def names(self) -> Names:
+        """Return the labels of the grid."""
+        return Names(labels(self.source), labels(self.target))
+
+    def _title(self) -> str:
+        return "Attention: where the model looked for each output token"
+
+    def _size(self) -> tuple[float, float]:
+        return self.shown().names().page_size()
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        shown = self.shown()
+        axes = figure.subplots()
+        top = float(shown.weights.max()) or 1.0
+        image = axes.imshow(shown.weights, cmap="Blues", vmin=0, vmax=top, aspect="auto")
+        color_bar(figure, axes, image, "attention weight", {0: "0", top: f"{top:.2g}"})
+        source, target = shown.units
+        label_grid(axes, shown.names(), style, x=f"source {source}", y=f"output {target}")
+
+
+def _summed(grid: Weights, groups: Sequence[int]) -> Weights:
+    """Return the sum of the rows of each group."""
+    found = np.zeros((groups[-1] + 1, grid.shape[1]))
+    np.add.at(found, np.asarray(groups), grid)
+    return found
 
 
 def attention_data(hypothesis: Hypothesis) -> dict[str, Any]:
-    """JSON of a hypothesis: its source and target tokens and a row of weights per target token."""
-    source, target, weights = _grid(hypothesis.source_tokens, hypothesis.tokens, hypothesis.alignment)
-    return {
-        "text": hypothesis.text,
-        "score": hypothesis.score,
-        "source": source,
-        "target": target,
-        "weights": weights.round(6).tolist(),
-    }
+    """Return the attention of a hypothesis as plain data."""
+    return Attention.of(hypothesis).to_dict()
 
 
 def attention_text(
@@ -58,11 +113,12 @@ def attention_text(
     *,
     width: int = 100,
 ) -> str:
-    """Lines of Unicode shades: target tokens down, source tokens across, upright where `width` is too small."""
+    """Return lines of Unicode shades: target tokens down, source tokens across, upright if `width` is small."""
     from rich.cells import cell_len
 
-    source, target, grid = _grid(source_tokens, target_tokens, weights)
-    columns, rows = labels(source), labels(target)
+    attention = checked_attention(source_tokens, target_tokens, weights)
+    grid = attention.weights
+    columns, rows = attention.names()
     margin = max(map(cell_len, rows))
     cells = [max(2, cell_len(label)) for label in columns]
     if margin + sum(cells) + len(cells) <= width:
@@ -85,29 +141,13 @@ def attention_picture(
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
     weights: Sequence[Sequence[float]],
-    path: Path,
+    path: str | Path,
     *,
     title: str = "",
+    style: str = "page",
 ) -> None:
-    """Writes a heat map, target tokens down and source tokens across: PNG, SVG or PDF by the suffix."""
-    check_suffix(path)
-    source, target, grid = _grid(source_tokens, target_tokens, weights)
-    save_figure(_figure(labels(source), labels(target), grid, title), path)
-
-
-def labels(tokens: Sequence[str]) -> list[str]:
-    """The tokens as a person reads them: SentencePiece's ▁ as · where it tells pieces from words, else gone."""
-    words = [token for token in tokens if token != END]
-    whole = all(len(token) > 1 and token.startswith("▁") for token in words)
-    return [
-        END_LABEL if token == END else _label(token.removeprefix("▁") if whole else token) for token in tokens
-    ]
-
-
-def _label(token: str) -> str:
-    shown = "␣" if token == "▁" else token.replace("▁", "·")
-    shown = "".join(char if char.isprintable() else "�" for char in shown)
-    return shown if len(shown) <= LONGEST_LABEL else shown[: LONGEST_LABEL - 1] + "…"
+    """Write a heat map, target tokens down and source tokens across, in the format that the suffix names."""
+    checked_attention(source_tokens, target_tokens, weights).save(path, title=title, style=style)
 
 
 def _fit(label: str, width: int) -> str:
@@ -116,10 +156,10 @@ def _fit(label: str, width: int) -> str:
     return set_cell_size(label, width)
 
 
-def _grid(
+def checked_attention(
     source: Sequence[str], target: Sequence[str], weights: Sequence[Sequence[float]]
-) -> tuple[list[str], list[str], Weights]:
-    """Tokens and weights, (T, S), that fit each other; one row or column too many is the end of sentence."""
+) -> Attention:
+    """Return tokens and weights that fit each other; one row or column too many is the end of sentence."""
     if not len(weights) or not len(weights[0]):
         raise SeqloomError(
             "There is no attention to show.", "use a model with attention, and a line that is not empty"
@@ -138,51 +178,4 @@ def _grid(
             f"but there are {len(target)} target and {len(source)} source tokens.",
             "give one row per target token and one column per source token",
         )
-    return source, target, grid
-
-
-def _figure(columns: list[str], rows: list[str], grid: Weights, title: str) -> Figure:
-    longest = max(grid.shape)
-    # Inches per cell: roomy for a word, tight for a paragraph, and never a picture of more than 40 inches.
-    cell = min(max(14 / longest, 0.17), 0.36, 40 / longest)
-    size = (cell * len(columns), cell * len(rows))
-    figure = new_figure(*size)
-    axes = figure.add_axes((0, 0, 1, 1))  # the margins come from bbox_inches="tight", whatever the labels need
-    image = axes.imshow(grid, cmap="Blues", vmin=0, vmax=grid.max() or 1.0, aspect="auto")
-    bar = figure.add_axes((1 + 0.15 / size[0], 0, 0.1 / size[0], 1))
-    figure.colorbar(image, cax=bar, ticks=[0, grid.max() or 1.0], format="%.2g")
-    bar.tick_params(labelsize=7, length=0, colors="0.35")
-    bar.spines[:].set_visible(False)
-    _label_axes(axes, columns, rows, font_size=min(10.0, cell * 32))
-    if title:
-        heading = axes.set_title(title, loc="left", fontsize=11, pad=10)
-        heading.set_parse_math(False)
-        heading.set_fontfamily(_installed_fonts())
-    return figure
-
-
-def _label_axes(axes: Axes, columns: list[str], rows: list[str], *, font_size: float) -> None:
-    upright = max(map(len, columns)) <= 3
-    axes.set_xticks(range(len(columns)), columns, fontsize=font_size)
-    axes.set_yticks(range(len(rows)), rows, fontsize=font_size)
-    axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
-    fonts = _installed_fonts()
-    for tick in [*axes.get_xticklabels(), *axes.get_yticklabels()]:
-        tick.set_parse_math(False)  # a price such as $5 is no formula
-        tick.set_fontfamily(fonts)
-    if not upright:
-        for tick in axes.get_xticklabels():
-            tick.set(rotation=45, ha="left", va="bottom", rotation_mode="anchor")
-    # White lines between the cells keep neighbours apart when both are dark.
-    axes.set_xticks(np.arange(1, len(columns)) - 0.5, minor=True)
-    axes.set_yticks(np.arange(1, len(rows)) - 0.5, minor=True)
-    axes.grid(which="minor", color="white", linewidth=min(1.0, font_size / 10))
-    axes.tick_params(which="minor", length=0)
-    axes.spines[:].set_color("0.8")
-
-
-def _installed_fonts() -> list[str]:
-    from matplotlib.font_manager import fontManager
-
-    installed = set(fontManager.get_font_names())
-    return [name for name in FONTS if name in installed]
+    return Attention(tuple(source), tuple(target), grid)

@@ -3,33 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.buckets import Bucket
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.grid import name_bars
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.labels import literal
+from seqloom.inspect.looks import looks
+from seqloom.inspect.picture import Style, legend_below
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
-def bucket_picture(systems: Mapping[str, Sequence[Bucket]], path: Path, *, title: str = "") -> None:
-    """Writes one line per system: the score of each bucket with its 95 % interval, short to long."""
-    check_suffix(path)
-    if not any(systems.values()):
-        raise SeqloomError("There are no buckets to draw.", "evaluate on at least one line")
-    first = next(buckets[0] for buckets in systems.values() if buckets)
-    figure = new_figure(5.5, 3.2)
-    axes = figure.subplots()
-    for name, buckets in systems.items():
-        values = [bucket.score.value for bucket in buckets]
-        below = [max(0.0, b.score.value - (b.score.low or b.score.value)) for b in buckets]
-        above = [max(0.0, (b.score.high or b.score.value) - b.score.value) for b in buckets]
-        spans = [bucket.span for bucket in buckets]
-        axes.errorbar(spans, values, yerr=[below, above], marker="o", capsize=3, label=name)
-    axes.set_xlabel(f"{first.unit} of the source")
-    axes.set_ylabel(first.score.label)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.3)
-    if len(systems) > 1:
-        axes.legend(frameon=False)
-    if title:
-        axes.set_title(title, loc="left", fontsize=11)
-    save_figure(figure, path)
+@dataclass(frozen=True)
+class ScoresByLength(Inspection):
+    """The score of each length bucket with its 95 % interval, by name of the system."""
+
+    systems: Mapping[str, Sequence[Bucket]]
+
+    def __post_init__(self) -> None:
+        if not any(self.systems.values()):
+            raise SeqloomError("There are no buckets to draw.", "evaluate on at least one line")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the buckets of every system."""
+        return {name: [bucket.as_dict() for bucket in buckets] for name, buckets in self.systems.items()}
+
+    @property
+    def _first(self) -> Bucket:
+        return next(buckets[0] for buckets in self.systems.values() if buckets)
+
+    def _title(self) -> str:
+        return f"{self._first.score.label} by length of the source"
+
+    def _size(self) -> tuple[float, float]:
+        return 6.0, 3.6 + 0.2 * (len(self.systems) > 1)
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        axes = figure.subplots()
+        spans = {bucket.low: bucket.span for buckets in self.systems.values() for bucket in buckets}
+        places = {span: place for place, (_, span) in enumerate(sorted(spans.items()))}
+        lines = []
+        for (name, buckets), look in zip(self.systems.items(), looks(list(self.systems)).values(), strict=True):
+            known = [bucket for bucket in buckets if bucket.span in places]
+            values = [bucket.score.value for bucket in known]
+            below = [max(0.0, b.score.value - (b.score.low or b.score.value)) for b in known]
+            above = [max(0.0, (b.score.high or b.score.value) - b.score.value) for b in known]
+            line: dict[str, Any] = {"color": look.color, "linestyle": look.line, "marker": "o", "capsize": 3}
+            xs = [places[bucket.span] for bucket in known]
+            lines.append(axes.errorbar(xs, values, yerr=[below, above], label=literal(name), **line))
+        name_bars(axes, list(places), (style.size or self._size())[0] - 1, style)
+        axes.set_xlabel(f"{self._first.unit} of the source")
+        axes.set_ylabel(self._first.score.label)
+        axes.grid()
+        if len(lines) > 1:
+            legend_below(figure, lines, style)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +18,15 @@ from seqloom.data.batching import collate_ids
 from seqloom.errors import SeqloomError
 from seqloom.inspect.cost_layers import Layer, kind_of, layer_of
 from seqloom.inspect.cost_rules import Cost, Use, cost
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.picture import BLUE, ORANGE, Style, legend_below
 from seqloom.nn.cells import RecurrentLayer
 from seqloom.nn.context import AttentionContext, MeanContext
 from seqloom.nn.multihead import CrossAttention
 from seqloom.types import UNK, Batch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _KEEPS_INPUT = (nn.Linear, nn.LayerNorm, nn.RMSNorm, RecurrentLayer)
 _ATTENDS = (CrossAttention, AttentionContext, MeanContext)  # called with queries and what is attended to
@@ -38,7 +43,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Prediction(Inspection):
     """What a sentence with so many tokens on each side costs in each part, and the classic table of layers."""
 
     length: int
@@ -56,8 +61,8 @@ class Prediction:
             whole.cost += part.cost
         return whole
 
-    def as_dict(self) -> dict[str, Any]:
-        """The same as plain data, for JSON: FLOPs and bytes per token of one side."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data: FLOPs and bytes per token of one side."""
         return {
             "length": self.length,
             "parts": [self._plain(part) for part in self.parts],
@@ -69,6 +74,26 @@ class Prediction:
     def _plain(self, part: Part) -> dict[str, Any]:
         per_token = {f"{name}_per_token": value / self.length for name, value in asdict(part.cost).items()}
         return {"name": part.name, "modules": part.modules, "parameters": part.parameters, **per_token}
+
+    def _title(self) -> str:
+        return f"Predicted cost per token, {self.length:,} tokens on each side"
+
+    def _size(self) -> tuple[float, float]:
+        return 7.5, 1.8 + 0.3 * len(self.parts)
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        axes = figure.subplots()
+        shown = [part for part in self.parts if part.cost.forward or part.cost.backward]
+        forward, backward = (
+            [getattr(part.cost, name) / self.length / 1e6 for part in shown] for name in ("forward", "backward")
+        )
+        names = [part.name for part in shown]
+        bars = [axes.barh(names, forward, color=BLUE, label="forward")]
+        bars.append(axes.barh(names, backward, left=forward, color=ORANGE, label="backward"))
+        axes.invert_yaxis()
+        axes.set_xlabel("MFLOPs per token")
+        axes.set_ylabel("part of the model")
+        legend_below(figure, bars, style)
 
 
 def example_batch(length: int, sentences: int = 1) -> Batch:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -16,9 +16,14 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from seqloom.inspect.cost import example_batch, must_fit
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.picture import BLUE, Style
 from seqloom.nn.cells import RecurrentLayer
 from seqloom.training.loss import cross_entropy
 from seqloom.types import Batch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TIMED_TOKENS = 1024  # in a batch whose time is taken: one short sentence would measure calls, not computing
 ENOUGH, LEAST = 0.5, 3  # seconds and repetitions after which a time is believed
@@ -27,7 +32,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Measurement:
+class Measurement(Inspection):
     """One training step on sentences with so many tokens on each side, per token of the target."""
 
     forward: float  # FLOPs
@@ -48,8 +53,8 @@ class Measurement:
         """FLOPs per second, forward and backward."""
         return (self.forward + self.backward) / self.training_seconds
 
-    def as_dict(self) -> dict[str, Any]:
-        """The same as plain data, for JSON: FLOPs and bytes per token of one side, FLOPs per second."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data: FLOPs and bytes per token of one side, FLOPs per second."""
         return {
             "forward_per_token": self.forward,
             "backward_per_token": self.backward,
@@ -61,6 +66,22 @@ class Measurement:
             "sentences": self.sentences,
             "threads": self.threads,
         }
+
+    def _title(self) -> str:
+        return f"Measured cost per token, {self.sentences} sentences at once, {self.threads} threads"
+
+    def _size(self) -> tuple[float, float]:
+        return 7.5, 3.0
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        backward = self.training_seconds - self.forward_seconds
+        left, right = figure.subplots(1, 2)
+        left.bar(["forward", "backward"], [self.forward / 1e6, self.backward / 1e6], color=BLUE)
+        left.set_ylabel("MFLOPs per token")
+        right.bar(["forward", "backward"], [self.forward_seconds * 1e6, backward * 1e6], color=BLUE)
+        right.set_ylabel("µs per token")
+        for axes in (left, right):
+            axes.set_xlabel("pass")
 
 
 def measure(model: nn.Module, length: int) -> Measurement:

@@ -2,53 +2,60 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
 from seqloom.errors import SeqloomError
 from seqloom.inspect.cost import predict
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.picture import COLORS, YELLOW, Style, legend_below
 
-SHORTEST, LONGEST = 16, 1024  # tokens; the picture goes on to the length that was asked for
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-
-def cost_picture(model: nn.Module, path: Path, *, length: int = LONGEST, title: str = "") -> None:
-    """Writes the predicted FLOPs per token of a forward pass by part, one above the other, over the length."""
-    check_suffix(path)
-    figure = new_figure(8.0, 4.0)
-    costs = _costs(model, max(length, LONGEST))
-    names = list(dict.fromkeys(name for row in costs.values() for name in row))
-    heights = [[row.get(name, 0.0) / 1e6 for row in costs.values()] for name in names]
-    shown = [(name, height) for name, height in zip(names, heights, strict=True) if any(height)]
-    panel = figure.subplots()
-    panel.stackplot(
-        list(costs),
-        [height for _, height in shown],
-        labels=[name for name, _ in shown],
-        colors=[f"C{number}" for number in range(len(shown))],
-        alpha=0.85,
-    )
-    panel.set_xscale("log", base=2)
-    panel.set_xticks(list(costs), [f"{n:,}" for n in costs])
-    panel.set_xlabel("tokens on each side")
-    panel.set_ylabel("MFLOPs per token, forward")
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.margins(x=0, y=0.02)
-    handles, labels = panel.get_legend_handles_labels()
-    panel.legend(
-        handles[::-1], labels[::-1], frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5)
-    )
-    if title:
-        figure.suptitle(title, x=0.02, ha="left", fontsize=11, parse_math=False)
-    save_figure(figure, path, tight=True)
+SHORTEST, LONGEST = 16, 1024  # tokens; the figure goes on to the length that was asked for
+_AREAS = (*COLORS[:-1], YELLOW, "0.6")
 
 
-def _costs(model: nn.Module, longest: int) -> dict[int, dict[str, float]]:
-    """FLOPs per token by part, at every power of two that the model takes."""
+@dataclass(frozen=True)
+class CostByLength(Inspection):
+    """Predicted FLOPs per token of a forward pass, by length in tokens and by part of the model."""
+
+    costs: Mapping[int, Mapping[str, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the FLOPs per token of every part at every length."""
+        return {"forward_per_token": {str(length): dict(parts) for length, parts in self.costs.items()}}
+
+    def _title(self) -> str:
+        return "Cost of a forward pass by length"
+
+    def _size(self) -> tuple[float, float]:
+        return 7.5, 4.4
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        names = list(dict.fromkeys(name for row in self.costs.values() for name in row))
+        heights = {name: [row.get(name, 0.0) / 1e6 for row in self.costs.values()] for name in names}
+        shown = {name: height for name, height in heights.items() if any(height)}
+        colors = [_AREAS[number % len(_AREAS)] for number in range(len(shown))]
+        panel = figure.subplots()
+        areas = panel.stackplot(list(self.costs), list(shown.values()), labels=list(shown), colors=colors)
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(list(self.costs), [f"{n:,}" for n in self.costs])
+        panel.set_xlabel("tokens on each side")
+        panel.set_ylabel("MFLOPs per token, forward")
+        panel.margins(x=0, y=0.02)
+        legend_below(figure, areas[::-1], style)
+
+
+def cost_by_length(model: nn.Module, *, longest: int = LONGEST) -> CostByLength:
+    """Predict the cost at every power of two up to the longest length that the model takes."""
     found: dict[int, dict[str, float]] = {}
     length = SHORTEST
-    while length <= longest:
+    while length <= max(longest, LONGEST):
         try:
             prediction = predict(model, length)
         except SeqloomError:
@@ -57,4 +64,4 @@ def _costs(model: nn.Module, longest: int) -> dict[int, dict[str, float]]:
             break  # longer than its positions
         found[length] = {part.name: part.cost.forward / length for part in prediction.parts}
         length *= 2
-    return found
+    return CostByLength(found)

@@ -4,49 +4,90 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import cycle
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqloom.errors import SeqloomError
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.picture import BLUE, Style, legend_below
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _NOT_CURVES = {"kind", "step", "best", "seconds", "loss"}
+_PANEL = (4.6, 3.0)  # inches
+_IN_A_ROW = 2
 
 
-def curve_picture(lines: Sequence[dict[str, Any]], path: Path, *, title: str = "") -> None:
-    """Writes losses, every other validation metric and the layers' gradients against minutes of training."""
-    check_suffix(path)
-    train = [line for line in lines if line["kind"] == "train"]
-    valid = [line for line in lines if line["kind"] == "valid"]
-    if not train and not valid:
-        raise SeqloomError("The run has reported nothing yet.", "wait for train.log_every steps")
-    metrics = sorted({key for line in valid for key in line} - _NOT_CURVES)
-    graded = [line for line in train if line.get("gradient_norms")]  # older runs have none
-    count = 1 + len(metrics) + bool(graded)
-    figure = new_figure(5.0 * count, 3.2)
-    panels = figure.subplots(1, count, squeeze=False)[0]
-    _draw(panels[0], train, "loss", "training", color="0.6")
-    _draw(panels[0], valid, "loss", "validation", color="tab:blue", marker="o")
-    panels[0].set_ylabel("loss per token")
-    panels[0].legend(frameon=False)
-    for panel, metric in zip(panels[1:], metrics, strict=False):
-        _draw(panel, valid, metric, metric, color="tab:blue", marker="o")
-        panel.set_ylabel(f"{metric} on validation")
-    if graded:
-        _draw_gradients(panels[-1], graded)
-    for panel in panels:
-        panel.set_xlabel("minutes")
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.grid(alpha=0.3)
-    if title:
-        figure.suptitle(title, x=0.02, ha="left", fontsize=11)
-    save_figure(figure, path, tight=True)
+@dataclass(frozen=True)
+class LearningCurves(Inspection):
+    """The reports of a run: losses, every other validation metric, and the gradient norm of each layer."""
+
+    reports: Sequence[dict[str, Any]]
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not self._train and not self._valid:
+            raise SeqloomError("The run has reported nothing yet.", "wait for train.log_every steps")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the reports of training and validation as they were logged."""
+        return {"name": self.name, "train": self._train, "valid": self._valid}
+
+    @property
+    def _train(self) -> list[dict[str, Any]]:
+        return [line for line in self.reports if line["kind"] == "train"]
+
+    @property
+    def _valid(self) -> list[dict[str, Any]]:
+        return [line for line in self.reports if line["kind"] == "valid"]
+
+    @property
+    def _metrics(self) -> list[str]:
+        return sorted({key for line in self._valid for key in line} - _NOT_CURVES)
+
+    @property
+    def _graded(self) -> list[dict[str, Any]]:
+        return [line for line in self._train if line.get("gradient_norms")]  # older runs have none
+
+    @property
+    def _panels(self) -> int:
+        return 1 + len(self._metrics) + bool(self._graded)
+
+    def _title(self) -> str:
+        return f"Learning curves of {self.name}" if self.name else "Learning curves"
+
+    def _size(self) -> tuple[float, float]:
+        rows, columns = math.ceil(self._panels / _IN_A_ROW), min(self._panels, _IN_A_ROW)
+        return columns * _PANEL[0], rows * _PANEL[1] + 0.8
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        columns = min(self._panels, _IN_A_ROW + bool(style.size))
+        grid = figure.subplots(math.ceil(self._panels / columns), columns, squeeze=False).flat
+        panels = list(grid)
+        for panel in panels[self._panels :]:
+            panel.remove()
+        loss, *others = panels[: self._panels]
+        handles = [
+            _line(loss, self._train, "loss", "training loss", color="0.55"),
+            _line(loss, self._valid, "loss", "validation loss", color=BLUE, marker="o"),
+        ]
+        loss.set_ylabel("loss per token")
+        for panel, metric in zip(others, self._metrics, strict=False):
+            _line(panel, self._valid, metric, metric, color=BLUE, marker="o")
+            panel.set_ylabel(f"{metric} on validation")
+        if self._graded:
+            handles += _draw_gradients(others[-1], self._graded)
+        for panel in (loss, *others):
+            panel.set_xlabel("minutes of training")
+            panel.grid()
+        legend_below(figure, handles, style)
 
 
-def _draw(panel: Any, lines: Sequence[dict[str, Any]], key: str, label: str, **style: Any) -> None:
+def _line(panel: Any, lines: Sequence[dict[str, Any]], key: str, label: str, **look: Any) -> Any:
     heights = [_height(line.get(key)) for line in lines]
-    panel.plot(_minutes(lines), heights, label=label, markersize=3, **style)
+    return panel.plot(_minutes(lines), heights, label=label, **look)[0]
 
 
 def _minutes(lines: Sequence[dict[str, Any]]) -> list[float]:
@@ -54,37 +95,44 @@ def _minutes(lines: Sequence[dict[str, Any]]) -> list[float]:
 
 
 def _height(value: float | None) -> float:
-    """A number that was not finite leaves a gap in its line."""
+    """Return the number; one that was not finite leaves a gap in its line."""
     return math.nan if value is None else value
 
 
-def _draw_gradients(panel: Any, lines: Sequence[dict[str, Any]]) -> None:
-    """A line per layer; a skipped update leaves a gap in it."""
-    minutes = _minutes(lines)
-    layers = list(lines[-1]["gradient_norms"])
-    styles = _styles(layers)
-    for layer in layers:
-        heights = [_height(line["gradient_norms"].get(layer)) for line in lines]
-        panel.plot(minutes, heights, label=layer, linewidth=1, **styles[layer])
+def _draw_gradients(panel: Any, lines: Sequence[dict[str, Any]]) -> list[Any]:
+    """Draw a line per layer and return one for the legend per stack of layers."""
+    minutes, stacks = _minutes(lines), _stacks(list(lines[-1]["gradient_norms"]))
+    looks, handles = _looks(stacks), []
+    for stack, layers in stacks.items():
+        for layer in layers:
+            heights = [_height(line["gradient_norms"].get(layer)) for line in lines]
+            (line,) = panel.plot(minutes, heights, label=layer, lw=1.2, **looks[layer])
+        handles.append(line)
+        if len(layers) > 1:
+            line.set_label(f"{stack} layers (darker: higher)")
     panel.set_yscale("log", nonpositive="mask")  # a layer that gets no gradient at all has no place on it
     panel.set_ylabel("norm of the gradient")
-    panel.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return handles
 
 
-def _styles(layers: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """A hue for each stack of layers, darker the higher; the layers that stand alone are grey and broken."""
-    from matplotlib import colormaps
-
+def _stacks(layers: Sequence[str]) -> dict[str, list[str]]:
+    """Group the layers of a stack; a layer of its own is a group of one."""
     stacks: dict[str, list[str]] = {}
     for layer in layers:
-        stacks.setdefault(layer.rpartition(".")[0], []).append(layer)
+        stacks.setdefault(layer.rpartition(".")[0] or layer, []).append(layer)
+    return stacks
+
+
+def _looks(stacks: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """Return a hue for each stack, darker the higher; layers that stand alone are grey and broken."""
+    from matplotlib import colormaps
+
     hues, breaks = cycle(("Blues", "Oranges", "Greens", "Purples", "Reds")), cycle(("--", ":", "-."))
-    styles = {}
-    for stack, members in stacks.items():
-        hue = colormaps[next(hues) if stack else "Greys"]
+    looks: dict[str, dict[str, Any]] = {}
+    for members in stacks.values():
+        alone = len(members) == 1
+        hue = colormaps["Greys" if alone else next(hues)]
         for height, layer in enumerate(members, start=1):
-            styles[layer] = {
-                "color": hue(0.4 + 0.5 * height / len(members)),
-                "linestyle": "-" if stack else next(breaks),
-            }
-    return styles
+            shade = 0.5 + 0.1 * (len(looks) % 4) if alone else 0.4 + 0.5 * height / len(members)
+            looks[layer] = {"color": hue(shade), "linestyle": next(breaks) if alone else "-"}
+    return looks

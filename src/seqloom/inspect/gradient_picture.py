@@ -3,73 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import cycle
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqloom.errors import SeqloomError
 from seqloom.inspect.gradients import Curve, GradientFlow
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.labels import literal
+from seqloom.inspect.looks import looks
+from seqloom.inspect.picture import Style, legend_below
 
-COLORS = ("tab:orange", "tab:blue", "tab:green", "tab:red", "tab:purple", "tab:brown", "tab:pink", "tab:gray")
-STEPS_BACK = "distance i − j, in target steps"
-FROM_END = "distance from the end of the source, in tokens"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-
-def gradient_picture(flows: Sequence[GradientFlow], path: Path, *, title: str = "") -> None:
-    """Writes the mean norms by distance: by decoder state (if any model has one), target and source input."""
-    check_suffix(path)
-    if not flows:
-        raise SeqloomError("There are no gradients to draw.", "measure at least one model")
-    with_states = any("hidden" in flow.curves for flow in flows)
-    figure = new_figure(15.0 if with_states else 10.0, 4.2)
-    panels = list(figure.subplots(1, 3 if with_states else 2))
-    if with_states:
-        _draw_states(panels[0], flows)
-    for panel, kind, symbol, distance in (
-        (panels[-2], "target", "y", STEPS_BACK),
-        (panels[-1], "source", "x", FROM_END),
-    ):
-        for flow, color in zip(flows, cycle(COLORS), strict=False):
-            _line(panel, flow.curves[kind], label=flow.name, color=color)
-        _label(panel, f"{kind} input", symbol, distance)
-    if title:
-        figure.suptitle(title, x=0.02, ha="left", fontsize=11, parse_math=False)
-    figure.set_layout_engine("constrained")
-    save_figure(figure, path)
+STEPS_BACK = "target steps back, i − j"
+FROM_END = "source tokens from its end"
 
 
-def _draw_states(panel: Any, flows: Sequence[GradientFlow]) -> None:
-    """Hidden states as full lines, LSTM cells dotted, the prediction from the eigenvalues dashed."""
-    for flow, color in zip(flows, cycle(COLORS), strict=False):
-        if "hidden" in flow.curves:
-            _line(panel, flow.curves["hidden"], label=f"{flow.name}: h", color=color)
-        if "cell" in flow.curves:
-            _line(panel, flow.curves["cell"], label=f"{flow.name}: c", color=color, linestyle=":")
-        if flow.prediction:
-            label = f"{flow.name}: W^ℓ alone, |λ| ≤ {flow.spectral_radius:.2f}"
-            _line(panel, flow.prediction, label=label, color=color, linestyle="--")
-    _label(panel, "decoder state", "h", STEPS_BACK)
-    # A prediction that explodes may leave the frame: what was measured would be flat beside it.
-    measured = [flow.curves[kind] for flow in flows for kind in ("hidden", "cell") if kind in flow.curves]
-    highest = max(max(curve.norm) for curve in measured)
-    panel.set_ylim(top=min(panel.get_ylim()[1], 100 * highest))
+@dataclass(frozen=True)
+class GradientComparison(Inspection):
+    """The gradients of several models."""
+
+    flows: Sequence[GradientFlow]
+
+    def __post_init__(self) -> None:
+        if not self.flows:
+            raise SeqloomError("There are no gradients to draw.", "measure at least one model")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the curves of every model."""
+        return {"models": [flow.to_dict() for flow in self.flows]}
+
+    @property
+    def _with_states(self) -> bool:
+        return any("hidden" in flow.curves for flow in self.flows)
+
+    def _title(self) -> str:
+        return "How far back the gradient reaches: mean norm by distance"
+
+    def _size(self) -> tuple[float, float]:
+        return (12.0 if self._with_states else 8.5), 4.0 + 0.25 * len(self.flows)
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        from matplotlib.lines import Line2D
+
+        panels = list(figure.subplots(1, 3 if self._with_states else 2))
+        colors = [look.color for look in looks([flow.name for flow in self.flows]).values()]
+        handles = [
+            Line2D([], [], color=color, label=literal(flow.name))
+            for flow, color in zip(self.flows, colors, strict=True)
+        ]
+        if self._with_states:
+            _label(panels[0], "by decoder state", "h", STEPS_BACK)
+            handles += self._draw_states(panels[0], colors)
+        for panel, kind, symbol, distance in (
+            (panels[-2], "target", "y", STEPS_BACK),
+            (panels[-1], "source", "x", FROM_END),
+        ):
+            for flow, color in zip(self.flows, colors, strict=True):
+                _line(panel, flow.curves[kind], color)
+            _label(panel, f"by {kind} input", symbol, distance)
+        legend_below(figure, handles, style)
+
+    def _draw_states(self, panel: Any, colors: Sequence[str]) -> list[Any]:
+        """Draw hidden states as full lines, LSTM cells dotted, predictions dashed; return a legend of these."""
+        from matplotlib.lines import Line2D
+
+        shown: dict[str, str] = {}
+        for flow, color in zip(self.flows, colors, strict=True):
+            bound = f"powers of W alone, |λ| ≤ {flow.spectral_radius or 0:.2f}"
+            for curve, kind, line in (
+                (flow.curves.get("hidden"), "hidden state h", "-"),
+                (flow.curves.get("cell"), "cell c", ":"),
+                (flow.prediction, bound, "--"),
+            ):
+                if curve:
+                    _line(panel, curve, color, line)
+                    shown[kind] = line
+        # A prediction that explodes may leave the frame: what was measured would be flat beside it.
+        measured = [f.curves[kind] for f in self.flows for kind in ("hidden", "cell") if kind in f.curves]
+        panel.set_ylim(top=min(panel.get_ylim()[1], 100 * max(max(curve.norm) for curve in measured)))
+        return [Line2D([], [], color="0.4", ls=line, label=kind) for kind, line in shown.items()]
 
 
-def _line(panel: Any, curve: Curve, **style: Any) -> None:
-    panel.plot(range(len(curve.norm)), curve.norm, linewidth=1.6, **style)
+def gradient_picture(
+    flows: Sequence[GradientFlow], path: str | Path, *, title: str = "", style: str = "page"
+) -> None:
+    """Write the mean norms by distance: by decoder state (if any model has one), target and source input."""
+    GradientComparison(flows).save(path, title=title, style=style)
 
 
-def _label(panel: Any, what: str, symbol: str, distance: str) -> None:
-    panel.set_title(f"by {what}", loc="left", fontsize=11)
+def _line(panel: Any, curve: Curve, color: str, line: str = "-") -> None:
+    panel.plot(range(len(curve.norm)), curve.norm, color=color, ls=line)
+
+
+def _label(panel: Any, title: str, symbol: str, distance: str) -> None:
+    panel.set_title(title)
     panel.set_xlabel(distance)
     panel.set_ylabel(rf"mean of $\Vert \partial J_i / \partial {symbol}_j \Vert$")
     panel.set_yscale("log", nonpositive="mask")  # no gradient at all has no place on it
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.grid(alpha=0.3)
-    # Below the axes: no corner is empty for all shapes of curves.
-    legend = panel.legend(
-        frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(-0.1, -0.16), ncols=2, columnspacing=1
-    )
-    for text in legend.get_texts():
-        text.set_parse_math(False)  # the name of a run is no formula
+    panel.grid()

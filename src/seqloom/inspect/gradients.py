@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -14,9 +14,16 @@ from torch import Tensor, nn
 from seqloom.data.batching import collate
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.picture import Style
 from seqloom.nn.cells import RecurrentLayer, State
 from seqloom.training.loss import cross_entropy
 from seqloom.types import Batch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from seqloom.inspect.gradient_picture import GradientComparison
 
 SENTENCES = 16  # per batch: every target step costs one backward pass over all of them
 
@@ -31,7 +38,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class GradientFlow:
+class GradientFlow(Inspection):
     """How the loss at target step i depends on what was there before.
 
     The curves are `hidden` and `cell`, by a recurrent decoder's states (all layers together) and an LSTM's
@@ -46,9 +53,23 @@ class GradientFlow:
     prediction: Curve | None = None
     spectral_radius: float | None = None  # the largest |λ| of W
 
-    def as_dict(self) -> dict[str, Any]:
-        """The same as plain data, for JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return all curves as plain data."""
         return asdict(self)
+
+    def _alone(self) -> GradientComparison:
+        from seqloom.inspect.gradient_picture import GradientComparison
+
+        return GradientComparison([self])
+
+    def _title(self) -> str:
+        return self._alone()._title()
+
+    def _size(self) -> tuple[float, float]:
+        return self._alone()._size()
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        self._alone()._draw(figure, style)
 
 
 @torch.enable_grad()

@@ -1,11 +1,9 @@
-"""Where every layer and head of a decoder looked while an answer was written: data, and a picture of all."""
+"""Where every layer and head of a decoder looked while an output was written: data, and a figure of all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,24 +12,32 @@ from seqloom.decode.scoring import forced_attention
 from seqloom.decode.search import beam_search
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
-from seqloom.inspect.attention import END, Weights, labels
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.attention import Attention, Weights
+from seqloom.inspect.grid import Names, place_ticks
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.labels import END
+from seqloom.inspect.picture import PAGE, Style
 from seqloom.inspect.searchtree import question
 from seqloom.types import Head, Heads
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _FOCUS = 0.05  # of a head that looks everywhere alike; its map is drawn to this at the darkest
+_ROOM = 1.6  # inches, for labels and title
+_PANEL = 2.6  # inches, the largest side of the map of one head
 
 
 @dataclass(frozen=True)
-class HeadAttention:
-    """The attention of one answer, given or found."""
+class HeadAttention(Inspection):
+    """The attention of all heads while one output, given or found, is written."""
 
     source: tuple[str, ...]  # tokens, the end last where there is one
     target: tuple[str, ...]  # the end last
     weights: Weights  # (L, H, T, S)
 
     def of(self, head: Head | None = None) -> Weights:
-        """(T, S): of one head, or the mean of all."""
+        """Return the weights (T, S) of one head, or the mean of all."""
         if head is None:
             mean: Weights = self.weights.mean(axis=(0, 1))
             return mean
@@ -45,9 +51,50 @@ class HeadAttention:
         one: Weights = self.weights[head.layer, head.head]
         return one
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; `weights` by layer, head and target token."""
+    def one(self, head: Head | None = None) -> Attention:
+        """Return the attention of one head, or the mean of all."""
+        return Attention(self.source, self.target, self.of(head))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tokens of both sides, and the weights by layer, head and target token."""
         return {"source": self.source, "target": self.target, "weights": self.weights.round(5).tolist()}
+
+    def _names(self) -> Names:
+        return self.one().shown().names()
+
+    def _title(self) -> str:
+        return "Attention of every layer and head: output down, source across"
+
+    def _panel(self) -> tuple[float, float]:
+        """Return the size of the map of one head on a page, in inches."""
+        names = self._names()
+        cell = min(PAGE.line, _PANEL / max(len(names.columns), len(names.rows)))
+        return max(cell * len(names.columns), 0.8), max(cell * len(names.rows), 0.5)
+
+    def _size(self) -> tuple[float, float]:
+        (layers, heads), (width, height) = self.weights.shape[:2], self._panel()
+        return max(heads * (width + 0.1) + _ROOM, 5.0), layers * (height + 0.1) + _ROOM
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        layers, heads = self.weights.shape[:2]
+        names, (width, height) = self._names(), self._panel()
+        if style.size:
+            width, height = (style.size[0] - 1.6 * _ROOM) / heads, (style.size[1] - 1.6 * _ROOM) / layers
+        grid = figure.subplots(layers, heads, squeeze=False, sharex=True, sharey=True)
+        for (layer, head), axes in np.ndenumerate(grid):
+            weights = self.one(Head(layer, head)).shown().weights
+            axes.imshow(weights, cmap="Blues", vmin=0, vmax=max(weights.max(), _FOCUS), aspect="auto")
+            axes.tick_params(length=0)
+            axes.spines[:].set(visible=True, color="0.8")
+        for head, axes in enumerate(grid[0]):
+            axes.set_title(f"head {head + 1}", loc="center")
+        for layer, axes in enumerate(grid[:, 0]):
+            axes.set_ylabel(f"layer {layer + 1}")
+            place_ticks(axes.yaxis, names.rows, height / len(names.rows), style.line)
+        for axes in grid[-1]:
+            place_ticks(axes.xaxis, names.columns, width / len(names.columns), style.line)
+            axes.tick_params(axis="x", rotation=90)
+        figure.supxlabel(f"source {self.one().shown().units[0]}", size="medium")
 
 
 def head_attention(
@@ -77,35 +124,3 @@ def head_attention(
         target=(*tokenizers.target.pieces(wanted), END),
         weights=looked[0].permute(1, 2, 0, 3).double().cpu().numpy(),
     )
-
-
-def heads_picture(attention: HeadAttention, path: Path, *, title: str = "") -> None:
-    """Writes one small map per head, a row of them per layer, target tokens down and source tokens across."""
-    check_suffix(path)
-    layers, heads, rows, columns = attention.weights.shape
-    cell = min(0.16, 2.6 / max(rows, columns))
-    figure = new_figure(heads * (cell * columns + 0.35) + 1.2, layers * (cell * rows + 0.35) + 1.0)
-    grid = figure.subplots(layers, heads, squeeze=False, sharex=True, sharey=True)
-    for (layer, head), axes in np.ndenumerate(grid):
-        weights = attention.weights[layer, head]
-        axes.imshow(weights, cmap="Blues", vmin=0, vmax=max(weights.max(), _FOCUS), aspect="auto")
-        axes.set_title(f"layer {layer + 1}, head {head + 1}", fontsize=7, pad=3, color="0.3")
-        axes.tick_params(length=0)
-        axes.spines[:].set_color("0.8")
-    size = max(3.5, cell * 42)
-    _name(list(grid[-1]), labels(attention.source), across=True, size=size)
-    _name(list(grid[:, 0]), labels(attention.target), across=False, size=size)
-    if title:
-        figure.suptitle(title, fontsize=10, x=0.01, ha="left").set_parse_math(False)
-    figure.set_layout_engine("constrained")
-    save_figure(figure, path)
-
-
-def _name(panels: Sequence[Any], names: list[str], *, across: bool, size: float) -> None:
-    for axes in panels:
-        if across:
-            axes.set_xticks(range(len(names)), names, fontsize=size, rotation=90)
-        else:
-            axes.set_yticks(range(len(names)), names, fontsize=size)
-        for tick in axes.get_xticklabels() if across else axes.get_yticklabels():
-            tick.set_parse_math(False)

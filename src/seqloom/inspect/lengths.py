@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.grid import name_bars
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.picture import BLUE, Style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PANEL = 4.2  # inches
 
 
-def length_picture(histograms: Mapping[str, Mapping[str, int]], path: Path, *, title: str = "") -> None:
-    """Writes one bar chart per name: how many lines fall into each range of lengths."""
-    check_suffix(path)
-    figure = new_figure(4.2 * len(histograms), 2.8)
-    panels = figure.subplots(1, len(histograms), squeeze=False, sharey=True)[0]
-    for panel, (name, histogram) in zip(panels, histograms.items(), strict=True):
-        panel.bar(list(histogram), list(histogram.values()), color="tab:blue")
-        panel.set_xlabel(name)
-        panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(axis="x", labelsize=8)
-    panels[0].set_ylabel("lines")
-    if title:
-        figure.suptitle(title, x=0.02, ha="left", fontsize=11)
-    save_figure(figure, path, tight=True)
+@dataclass(frozen=True)
+class LengthHistograms(Inspection):
+    """The number of lines in each range of lengths, by side of the corpus."""
+
+    histograms: Mapping[str, Mapping[str, int]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the histograms."""
+        return {name: dict(histogram) for name, histogram in self.histograms.items()}
+
+    def _title(self) -> str:
+        return "Lengths of the lines"
+
+    def _size(self) -> tuple[float, float]:
+        return max(_PANEL * len(self.histograms), _PANEL), 3.2
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        count = max(1, len(self.histograms))
+        panels = figure.subplots(1, count, squeeze=False, sharey=True)[0]
+        room = (style.size or self._size())[0] / count - 1
+        for panel, (name, histogram) in zip(panels, self.histograms.items(), strict=False):
+            panel.bar(range(len(histogram)), list(histogram.values()), color=BLUE)
+            name_bars(panel, list(histogram), room, style)
+            panel.set_xlabel(name)
+            panel.yaxis.set_major_formatter("{x:,.0f}")
+        panels[0].set_ylabel("lines")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.reference import exhaustive_search
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
+from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.likely import Likely, floor_to_win
+from seqloom.inspect.picture import BLUE, Style
 from seqloom.inspect.searchtree import question
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _ROUNDING = 1e-4  # scores nearer than this are the same answer, or as good: batches round differently
 
@@ -35,13 +40,34 @@ class BeamErrors:
 
 
 @dataclass(frozen=True)
-class SearchErrors:
+class SearchErrors(Inspection):
     """How all beams did; where the best answer is not proved, they did at least as badly as this."""
 
     sentences: int
     proved: int  # sentences whose best answer is the best there is
     proved_empty: int  # of these, sentences whose best answer says nothing
     beams: tuple[BeamErrors, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts and the errors of every beam."""
+        return asdict(self)
+
+    def _title(self) -> str:
+        return f"Search errors by beam size, {self.sentences:,} sentences"
+
+    def _size(self) -> tuple[float, float]:
+        return 6.0, 3.4
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        axes = figure.subplots()
+        bars = axes.bar(
+            [str(one.beam) for one in self.beams], [100 * one.share for one in self.beams], color=BLUE
+        )
+        axes.bar_label(bars, [f"{one.missed:,}" for one in self.beams], padding=2)
+        least = "at least " if self.proved < self.sentences else ""
+        axes.set_xlabel("beam size (above the bars: number of sentences)")
+        axes.set_ylabel(f"best output missed,\n{least}% of sentences")
+        axes.margins(y=0.15)
 
 
 def search_errors(

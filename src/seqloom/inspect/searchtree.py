@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.plan import Found, Plan, plan_of
 from seqloom.decode.reference import Decision, reference_beam_search
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.labels import END, readable
 from seqloom.inspect.likely import Likely, enough_to_rank
+from seqloom.inspect.picture import SUFFIXES, Style
 from seqloom.types import EOS, Batch, Heads, StepModel
 
-END = "</s>"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 _PRUNED = 2  # x the width of a group: the best pruned continuations of a step that stay in the tree
 
 Path = tuple[int, tuple[int, ...]]  # a group and the tokens that it has said
@@ -50,8 +55,10 @@ class Survival:
 
 
 @dataclass(frozen=True)
-class SearchTree:
+class SearchTree(Inspection):
     """A search from its roots, one per group, to the answer. A node comes after its parent."""
+
+    formats = (".html", ".json", *SUFFIXES)
 
     source: str
     answer: str
@@ -74,11 +81,30 @@ class SearchTree:
         risky = [one for one in self.survival if one.margin is not None]
         return min(risky, key=lambda one: one.margin or 0.0, default=None)
 
-    def as_dict(self) -> dict[str, Any]:
-        """JSON of the tree, its numbers rounded."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the whole tree, its numbers rounded."""
         facts = _rounded(asdict(self))
         nearest = self.nearest
         return {**facts, "nearly_lost_at": None if nearest is None else nearest.length}
+
+    def to_html(self) -> str:
+        """Return a page of its own: point at a hypothesis for its numbers, its path and its attention."""
+        from seqloom.inspect.searchtree_page import tree_page
+
+        return tree_page(self)
+
+    def _title(self) -> str:
+        return f"Search with beam {self.beam}: {readable(self.source)}\n→ {readable(self.answer)}"
+
+    def _size(self) -> tuple[float, float]:
+        from seqloom.inspect.searchtree_picture import page_size
+
+        return page_size(self)
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        from seqloom.inspect.searchtree_picture import draw_tree
+
+        draw_tree(self, figure, style)
 
 
 class Question(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from html import escape
 
-from seqloom.inspect.attention import labels
+from seqloom.inspect.labels import labels, readable
 from seqloom.inspect.searchtree import SearchTree
-from seqloom.inspect.searchtree_picture import FAR, NEAR, STYLES, Place, lost, number, places
+from seqloom.inspect.searchtree_picture import FAR, LOOKS, NEAR, Place, lost, number, places
 
 _COLUMN, _ROW = 124, 42  # pixels
 _BOX = (96, 34)
@@ -74,10 +74,10 @@ def tree_page(tree: SearchTree) -> str:
     legend = "".join(
         f'<span style="background:{style.face};border-color:{style.edge};color:{style.text}">{text}</span>'
         for name, text in shown.items()
-        for style in (STYLES[name],)
+        for style in (LOOKS[name],)
     )
     source = "".join(f"<span>{escape(label)}</span>" for label in labels(tree.source_tokens))
-    data = json.dumps(tree.as_dict(), ensure_ascii=False).replace("<", "\\u003c")  # no </script> in it
+    data = json.dumps(tree.to_dict(), ensure_ascii=False).replace("<", "\\u003c")  # no </script> in it
     nearest = tree.nearest
     told = (
         ""
@@ -127,21 +127,21 @@ def _center(place: Place) -> tuple[float, float]:
 def _edge(parent: Place, child: Place) -> str:
     (x, y), (to_x, to_y) = _center(parent), _center(child)
     x, to_x = x + _BOX[0] / 2, to_x - _BOX[0] / 2
-    middle, style = (x + to_x) / 2, child.style
+    middle, style = (x + to_x) / 2, child.look
     curve = f"M{x:g} {y:g}C{middle:g} {y:g} {middle:g} {to_y:g} {to_x:g} {to_y:g}"
     colours = f'stroke="{style.edge}" stroke-width="{style.width}"'
     return f'<path class="edge" data-id="{child.node.id}" d="{curve}" {colours}/>'
 
 
 def _box(place: Place) -> str:
-    (x, y), (width, height), style, node = _center(place), _BOX, place.style, place.node
+    (x, y), (width, height), style, node = _center(place), _BOX, place.look, place.node
     size = f'x="{x - width / 2:g}" y="{y - height / 2:g}" width="{width}" height="{height}" rx="6"'
     frame = f'<rect {size} fill="{style.face}" stroke="{style.edge}" stroke-width="1.4"/>'
     if node.parent is None:
         return (
             f'<g class="node">{frame}<text x="{x:g}" y="{y + 4:g}" fill="{style.text}">{place.label}</text></g>'
         )
-    hint = f"{node.token}: {node.fate}, rank {node.rank}, log P {number(node.log_prob)}"
+    hint = f"{readable(node.token)}: {node.fate}, rank {node.rank}, log P {number(node.log_prob)}"
     return (
         f'<g class="node {"winner" if node.winner else node.fate}" data-id="{node.id}" tabindex="0">'
         f"<title>{escape(hint)}</title>{frame}"

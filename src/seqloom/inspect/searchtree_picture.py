@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from seqloom.inspect.attention import labels
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.labels import labels, literal, shortened, text_width
+from seqloom.inspect.picture import VERMILLION, Style, legend_below
 from seqloom.inspect.searchtree import Node, SearchTree, Survival
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _LONGEST_LABEL = 10  # characters that a box has room for
-_BOX = (0.74, 0.76)  # of the 1 x 1 that a node has
-_COLUMN, _ROW = 1.14, 0.44  # inches
+_BOX = (0.76, 0.8)  # of the 1 x 1 that a node has
+_COLUMN, _ROW = 1.2, 0.5  # inches on a page
+_MARGINS = 1.2  # inches, the height of the lower panel
+_SLIDE_COLUMNS, _SLIDE_ROWS = 8, 12
 _GAP = 0.8  # rows between two groups
 
 
-class Style(NamedTuple):
+class Look(NamedTuple):
     """Colours of a box, and the width of its frame."""
 
     face: str
@@ -28,14 +31,14 @@ class Style(NamedTuple):
     width: float
 
 
-STYLES = {
-    "winner": Style("#1d4f8c", "#1d4f8c", "#ffffff", 2.6),
-    "completed": Style("#e3f3e6", "#2e8540", "#1d5c2b", 1.4),
-    "kept": Style("#ffffff", "#5b87bd", "#1c2733", 1.2),
-    "start": Style("#ffffff", "#5b87bd", "#1c2733", 1.2),
-    "pruned": Style("#fafafa", "#d9dde2", "#a3abb5", 0.7),
+LOOKS = {
+    "winner": Look("#1d4f8c", "#1d4f8c", "#ffffff", 2.6),
+    "completed": Look("#e3f3e6", "#2e8540", "#1d5c2b", 1.4),
+    "kept": Look("#ffffff", "#5b87bd", "#1c2733", 1.2),
+    "start": Look("#ffffff", "#5b87bd", "#1c2733", 1.2),
+    "pruned": Look("#fafafa", "#c4cad1", "#6b7580", 0.7),
 }
-NEAR, FAR = "#e07b1a", "#9db8d9"  # where the answer was nearly lost, and elsewhere
+NEAR, FAR = VERMILLION, "#9db8d9"  # where the output was nearly pruned, and elsewhere
 
 
 class Place(NamedTuple):
@@ -47,19 +50,24 @@ class Place(NamedTuple):
     label: str
 
     @property
-    def style(self) -> Style:
-        return STYLES["winner" if self.node.winner else self.node.fate]
+    def look(self) -> Look:
+        return LOOKS["winner" if self.node.winner else self.node.fate]
 
 
-def places(tree: SearchTree) -> dict[int, Place]:
-    """The nodes by id: in each column by rank, group below group.
+def places(tree: SearchTree, *, steps: range | None = None, most: int | None = None) -> dict[int, Place]:
+    """Return the nodes by id: in each column by rank, group below group.
 
-    Of the pruned ones there is the best, and as many as fit into two rows per hypothesis of the beam.
+    Of the pruned ones there is the best, and as many as fit into two rows per hypothesis of the beam. `steps`
+    limits the lengths that are shown, `most` the nodes of a group in a column besides the output.
     """
     columns: defaultdict[tuple[int, int], list[Node]] = defaultdict(list)
     room = 2 * (tree.beam // tree.groups)
     for node in sorted(tree.nodes, key=lambda node: node.fate == "pruned"):
+        if steps is not None and node.length not in steps:
+            continue
         column = columns[node.group, node.length]
+        if most is not None and len(column) >= most and not node.winner:
+            continue
         if node.fate != "pruned" or len(column) < room or column[-1].fate != "pruned":
             column.append(node)
     names = dict(
@@ -71,13 +79,9 @@ def places(tree: SearchTree) -> dict[int, Place]:
         for length, column in own.items():
             for row, node in enumerate(sorted(column, key=lambda node: node.rank)):
                 name = names[node.id] if node.length else "start"
-                placed[node.id] = Place(node, length, top + row, _short(name))
+                placed[node.id] = Place(node, length, top + row, shortened(name, _LONGEST_LABEL))
         top += max(map(len, own.values()), default=0) + _GAP
     return placed
-
-
-def _short(label: str) -> str:
-    return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1] + "…"
 
 
 def number(value: float) -> str:
@@ -90,44 +94,57 @@ def lost(one: Survival) -> str:
     return "nothing near" if one.margin is None else number(one.margin)
 
 
-def tree_picture(tree: SearchTree, path: Path) -> None:
-    """Writes the tree and, below it, how near the answer was to being pruned: PNG, SVG or PDF by the suffix."""
-    check_suffix(path)
-    placed = places(tree)
-    columns = 1 + max((place.x for place in placed.values()), default=0)
-    rows = 1 + max((place.y for place in placed.values()), default=0)
-    bars = 3.0  # the height of the lower panel, in rows
-    figure = new_figure(max(5.0, columns * _COLUMN), (rows + bars + 0.6) * _ROW)
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(rows, bars), gridspec_kw={"hspace": 0.08})
-    upper.set_xlim(-0.5, columns - 0.5)
-    upper.set_ylim(rows - 0.4, -0.6)
+def page_size(tree: SearchTree) -> tuple[float, float]:
+    """Return width and height of the figure on a page, in inches."""
+    columns, rows = _extent(places(tree))
+    return max(6.5, columns * _COLUMN + 0.8), rows * _ROW + _MARGINS + 1.6
+
+
+def draw_tree(tree: SearchTree, figure: Figure, style: Style) -> None:
+    """Draw the tree and, below it, how near the output was to being pruned."""
+    steps = _window(tree) if style.size else None
+    placed = places(tree, steps=steps, most=_SLIDE_ROWS // tree.groups if style.size else None)
+    columns, rows = _extent(placed)
+    first = min((place.x for place in placed.values()), default=0)
+    height = style.size[1] - 4.2 if style.size else rows * _ROW
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(height, _MARGINS))
+    upper.set_xlim(first - 0.5, first + columns - 0.5)
+    upper.set_ylim(rows - 0.5, -0.5)
     upper.axis("off")
+    room = (style.size or page_size(tree))[0] / columns * _BOX[0] - 0.1
+    with_numbers = height / rows > 2.2 * style.line
+    letters = max(2, int(room / text_width("x", style.text)))
     for place in sorted(placed.values(), key=lambda place: (place.node.winner, place.node.fate != "pruned")):
         parent = placed.get(-1 if place.node.parent is None else place.node.parent)
         if parent:
             _edge(upper, parent, place)
-        _box(upper, place)
-    upper.set_title(f"{tree.source}\n→ {tree.answer}", loc="left", fontsize=11, parse_math=False)
-    _legend(upper)
-    _margins(lower, tree)
-    save_figure(figure, path)
+        _box(upper, place, letters, with_number=with_numbers)
+    _margins(lower, tree, range(int(first), int(first + columns)))
+    boxes = "boxes: log P so far; " if with_numbers else ""
+    lower.set_xlabel(f"output token ({boxes}bars: log P ahead of the first pruned hypothesis)")
+    legend_below(figure, _legend(), style)
 
 
-def _legend(axes: Axes) -> None:
+def _extent(placed: Mapping[int, Place]) -> tuple[float, float]:
+    """Return how many columns and rows the places take."""
+    xs, ys = [place.x for place in placed.values()] or [0], [place.y for place in placed.values()] or [0]
+    return max(xs) - min(xs) + 1, max(ys) + 1
+
+
+def _window(tree: SearchTree) -> range:
+    """Return the lengths that a slide has room for, around the one where the output was nearly lost."""
+    longest = max((node.length for node in tree.nodes), default=0)
+    middle = tree.nearest.length if tree.nearest else 0
+    first = max(0, min(middle - _SLIDE_COLUMNS // 2, longest + 1 - _SLIDE_COLUMNS))
+    return range(first, first + _SLIDE_COLUMNS)
+
+
+def _legend() -> list[Any]:
     from matplotlib.patches import Patch
 
-    shown = {"winner": "answer", "completed": "completed", "kept": "kept", "pruned": "pruned"}
-    handles = [Patch(fc=STYLES[key].face, ec=STYLES[key].edge, label=text) for key, text in shown.items()]
-    axes.legend(
-        handles=handles,
-        loc="lower right",
-        bbox_to_anchor=(1.0, 1.0),
-        ncols=len(handles),
-        fontsize=8,
-        title="log P so far in every box",
-        title_fontsize=8,
-        frameon=False,
-    )
+    shown = {"winner": "output", "completed": "completed", "kept": "kept", "pruned": "pruned"}
+    boxes = [Patch(fc=LOOKS[key].face, ec=LOOKS[key].edge, label=text) for key, text in shown.items()]
+    return [*boxes, Patch(fc=NEAR, label="nearest to being pruned")]
 
 
 def _edge(axes: Axes, parent: Place, child: Place) -> None:
@@ -138,48 +155,43 @@ def _edge(axes: Axes, parent: Place, child: Place) -> None:
     middle = (start + end) / 2
     points = [(start, parent.y), (middle, parent.y), (middle, child.y), (end, child.y)]
     codes = [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4]
-    style, above = child.style, 2 if child.node.winner else 1
-    axes.add_patch(PathPatch(Curve(points, codes), fill=False, ec=style.edge, lw=style.width, zorder=above))
+    look, above = child.look, 2 if child.node.winner else 1
+    axes.add_patch(PathPatch(Curve(points, codes), fill=False, ec=look.edge, lw=look.width, zorder=above))
 
 
-def _box(axes: Axes, place: Place) -> None:
+def _box(axes: Axes, place: Place, letters: int, *, with_number: bool) -> None:
+    """Draw a hypothesis: its last token and, if there is room, log P so far."""
     from matplotlib.patches import FancyBboxPatch
 
-    (width, height), style = _BOX, place.style
+    (width, height), look = _BOX, place.look
     corner = (place.x - width / 2 + 0.05, place.y - height / 2 + 0.05)
     shape = "round,pad=0.05,rounding_size=0.08"
     size = (width - 0.1, height - 0.1)
-    axes.add_patch(
-        FancyBboxPatch(corner, *size, boxstyle=shape, fc=style.face, ec=style.edge, lw=1.1, zorder=3)
-    )
+    axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=shape, fc=look.face, ec=look.edge, lw=1.1, zorder=3))
     bold = "bold" if place.node.winner else "normal"
-    where: dict[str, Any] = {"ha": "center", "va": "center", "color": style.text, "zorder": 4}
-    if place.node.parent is None:
-        axes.text(place.x, place.y, place.label, fontsize=8, **where)
+    where: dict[str, Any] = {"ha": "center", "va": "center", "color": look.text, "zorder": 4}
+    label = literal(shortened(place.label, letters))
+    if place.node.parent is None or not with_number:
+        axes.text(place.x, place.y, label, weight=bold, **where)
         return
-    axes.text(place.x, place.y - 0.13, place.label, fontsize=8, weight=bold, parse_math=False, **where)
-    axes.text(place.x, place.y + 0.22, number(place.node.total), fontsize=6, **where)
+    axes.text(place.x, place.y - 0.19, label, weight=bold, **where)
+    axes.text(place.x, place.y + 0.21, number(place.node.total), **where)
 
 
-def _margins(axes: Axes, tree: SearchTree) -> None:
-    """A bar per length: what the answer could have had less in log P without being pruned."""
+def _margins(axes: Axes, tree: SearchTree, lengths: range) -> None:
+    """Draw a bar per length: by how much log P of the output exceeded that of the first one pruned."""
     nearest = tree.nearest
     for one in tree.survival:
+        if one.length not in lengths:
+            continue
         if one.margin is not None:
-            colour = NEAR if one == nearest else FAR
-            axes.bar(one.length, one.margin, width=0.5, color=colour)
-        axes.annotate(
-            lost(one),
-            (one.length, one.margin or 0.0),
-            xytext=(0, 2),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7,
-            color=NEAR if one == nearest else "0.45",
-        )
-    axes.margins(y=0.2)
-    axes.set_xticks([])
+            axes.bar(one.length, one.margin, width=0.5, color=NEAR if one == nearest else FAR)
+        above: dict[str, Any] = {"xytext": (0, 2), "textcoords": "offset points", "ha": "center"}
+        shown = "–" if one.margin is None else number(one.margin)
+        axes.annotate(shown, (one.length, one.margin or 0.0), color="0.3", **above)
+    axes.margins(y=0.3)
+    axes.set_xticks([length for length in lengths if length], [str(n) for n in lengths if n])
     axes.set_yticks([])
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color("0.8")
-    axes.text(-0.4, 0, "log P from\nbeing lost", fontsize=8, color="0.3", va="bottom")
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(length=0)
+    axes.set_ylabel("margin")

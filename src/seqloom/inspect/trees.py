@@ -2,37 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from seqloom.data.syntax import parse_heads
 from seqloom.data.tables import Malformed
 from seqloom.errors import SeqloomError
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
+from seqloom.inspect.grid import Names, color_bar, label_grid
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.labels import readable, shortened
+from seqloom.inspect.picture import Style
 from seqloom.nn.syntax import tree_positions
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-def tree_picture(text: str, heads: str, path: Path, *, title: str = "") -> None:
-    """Writes the relative structural positions of the words of a text: PNG, SVG or PDF by the suffix."""
-    check_suffix(path)
+
+@dataclass(frozen=True)
+class TreePositions(Inspection):
+    """The words of a text, their depths in its tree, and their relative structural positions."""
+
+    words: tuple[str, ...]
+    depths: tuple[int, ...]
+    relative: tuple[tuple[int, ...], ...]  # r(i, j)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return words, depths and relative positions."""
+        return {"words": self.words, "depths": self.depths, "relative": self.relative}
+
+    def _title(self) -> str:
+        return "Relative positions in a dependency tree"
+
+    def _names(self) -> Names:
+        words = [shortened(readable(word)) for word in self.words]
+        return Names(words, [f"{word}  {depth}" for word, depth in zip(words, self.depths, strict=True)])
+
+    def _size(self) -> tuple[float, float]:
+        return self._names().page_size()
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        names = self._names()
+        axes = figure.subplots()
+        most = max(1, *(abs(value) for row in self.relative for value in row))
+        image = axes.imshow(self.relative, cmap="RdBu", vmin=-1.5 * most, vmax=1.5 * most, aspect="auto")
+        label_grid(axes, names, style, x="word j", y="word i and its depth")
+        if min(names.cell(style)) >= style.line:
+            for i, row in enumerate(self.relative):
+                for j, value in enumerate(row):
+                    axes.text(j, i, str(value), ha="center", va="center")
+        else:
+            color_bar(figure, axes, image, "r(i, j)", {-most: str(-most), 0: "0", most: str(most)})
+
+
+def syntax_positions(text: str, heads: str) -> TreePositions:
+    """Return the positions of the words of a text in its dependency tree, given one head per word."""
     try:
         tree = parse_heads(heads, text)
     except Malformed as fault:
         raise SeqloomError(f"{heads!r} is no tree of {text!r}: {fault}.", "give one head per word") from fault
-    words = text.split()
     depth, relative = (part[0].tolist() for part in tree_positions(torch.tensor([tree], dtype=torch.long)))
-    most = max(1, *(abs(value) for row in relative for value in row))
-    side = 0.36 * len(words)
-    figure = new_figure(side, side)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.imshow(relative, cmap="RdBu", vmin=-1.5 * most, vmax=1.5 * most)
-    rows = [f"{word}  {level}" for word, level in zip(words, depth, strict=True)]  # with its depth
-    axes.set_yticks(range(len(words)), rows, parse_math=False)
-    axes.set_xticks(range(len(words)), words, rotation=45, ha="left", rotation_mode="anchor", parse_math=False)
-    axes.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
-    for i, row in enumerate(relative):
-        for j, value in enumerate(row):
-            axes.text(j, i, str(value), ha="center", va="center", fontsize=8)
-    axes.set_title(title, loc="left", fontsize=11, pad=10, parse_math=False)
-    save_figure(figure, path)
+    return TreePositions(tuple(text.split()), tuple(depth), tuple(map(tuple, relative)))
+
+
+def tree_picture(text: str, heads: str, path: str | Path, *, title: str = "", style: str = "page") -> None:
+    """Write the positions of the words of a text in its tree, in the format that the suffix names."""
+    syntax_positions(text, heads).save(path, title=title, style=style)

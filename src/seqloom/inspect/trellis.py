@@ -1,58 +1,100 @@
-"""A trellis as a picture: tokens from left to right, states from top to bottom, the best path through them."""
+"""A trellis as a figure: tokens from left to right, states from top to bottom, the best path through them."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seqloom.inspect.attention import labels
-from seqloom.inspect.picture import check_suffix, new_figure, save_figure
-from seqloom.statistical.hmm.trellis import Trellis
+from seqloom.inspect.grid import place_ticks
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.labels import labels, readable, text_width
+from seqloom.inspect.picture import PAGE, VERMILLION, Style
+from seqloom.statistical.hmm.trellis import HasTrellis, Trellis
+from seqloom.text.pair import TokenizerPair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _SHOWN = 0.02  # a state that is never as probable is left out, unless the path goes there
 _NUMBERED = 0.005  # a probability that rounds to at least one per cent is written
-_COLUMN, _ROW = 0.95, 0.44  # inches
-_PATH, _EDGE = "#e07b1a", "#5b87bd"
-_RADIUS, _DOT = 0.17, 0.04  # inches
+_COLUMN, _ROW = 0.9, 0.44  # inches on a page
+_RADIUS, _DOT = 0.19, 0.04  # inches
+_SLIDE_ROWS = 10
+_EDGE = "#5b87bd"
 
 
-def shown_states(trellis: Trellis) -> list[int]:
-    """The states that matter for the text, in order."""
-    likely = (trellis.posteriors.amax(0) >= _SHOWN).nonzero().squeeze(1).tolist()
-    return sorted({*likely, *trellis.path})
+@dataclass(frozen=True)
+class HiddenStates(Inspection):
+    """The hidden states of a text: how probable each is at every token, and the best path."""
+
+    trellis: Trellis
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return tokens, states, path and posteriors."""
+        return self.trellis.as_dict()
+
+    def _title(self) -> str:
+        return f"Hidden states: the best path in orange has P = {_share(self.trellis.log_prob)}"
+
+    def _names(self) -> list[str]:
+        return [readable(name) for name in self.trellis.states]
+
+    def _size(self) -> tuple[float, float]:
+        widest = max(text_width(name, PAGE.text) for name in self._names())
+        rows = len(shown_states(self.trellis))
+        return max(5.0, len(self.trellis.tokens) * _COLUMN + widest + 0.6), (rows + 1) * _ROW + 1.7
+
+    def _draw(self, figure: Figure, style: Style) -> None:
+        trellis, columns = self.trellis, len(self.trellis.tokens)
+        states = shown_states(trellis, _SLIDE_ROWS if style.size else None)
+        rows = {state: row for row, state in enumerate(states)}
+        axes = figure.subplots()
+        axes.set_xlim(-0.6, columns - 0.4)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        for t in range(1, columns):
+            _edges(axes, trellis, t, rows)
+        best = [rows[state] for state in trellis.path]
+        axes.plot(range(columns), best, color=VERMILLION, lw=3.2, zorder=2, solid_joinstyle="round")
+        width, height = _COLUMN, _ROW
+        if style.size:
+            width, height = (style.size[0] - 3) / columns, (style.size[1] - 2.2) / len(rows)
+        _circles(axes, trellis, rows, min(width, height), style)
+        self._label(axes, states, width, height, style)
+        left_out = len(trellis.states) - len(rows)
+        note = f"; {left_out} less probable states are left out" if left_out else ""
+        figure.supxlabel(f"numbers: P(state | text) in %{note}", size="medium")
+
+    def _label(self, axes: Axes, states: list[int], width: float, height: float, style: Style) -> None:
+        """Name tokens above and states to the left."""
+        tokens, names = labels(self.trellis.tokens), self._names()
+        widest = max(text_width(token, style.text) for token in tokens)
+        place_ticks(axes.xaxis, tokens, width, min(widest, 1.2 * style.line))
+        place_ticks(axes.yaxis, [names[state] for state in states], height, style.line)
+        axes.xaxis.tick_top()
+        axes.xaxis.set_label_position("top")
+        if widest > 0.9 * width:
+            for label in axes.get_xticklabels():
+                label.set(rotation=45, ha="left", va="bottom", rotation_mode="anchor")
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        axes.set_xlabel("token")
+        axes.set_ylabel("hidden state")
 
 
-def trellis_picture(trellis: Trellis, path: Path) -> None:
-    """Writes the trellis: PNG, SVG or PDF by the suffix. The darker a state, the more probable it is there."""
-    check_suffix(path)
-    rows = {state: row for row, state in enumerate(shown_states(trellis))}
-    columns = len(trellis.tokens)
-    figure = new_figure(max(4.0, columns * _COLUMN), (len(rows) + 1) * _ROW)
-    axes = figure.subplots()
-    figure.subplots_adjust(left=0, right=1, bottom=0, top=1)
-    axes.set_xlim(-0.6, columns - 0.4)
-    axes.set_ylim(len(rows) - 0.5, -0.6)
-    for t in range(1, columns):
-        _edges(axes, trellis, t, rows)
-    best = [rows[state] for state in trellis.path]
-    axes.plot(range(columns), best, color=_PATH, lw=3.2, zorder=2, solid_joinstyle="round")
-    _circles(axes, trellis, rows)
-    _names(axes, trellis, rows)
-    left_out = len(trellis.states) - len(rows)
-    note = f"; {left_out} states below {_SHOWN:.0%} everywhere are left out" if left_out else ""
-    axes.text(
-        -0.55,
-        len(rows) - 0.35,
-        f"orange: the best path, P = {_share(trellis.log_prob)}; numbers: P(state | text) in %{note}",
-        fontsize=8,
-        color="0.4",
-        va="top",
-    )
-    save_figure(figure, path)
+def hidden_states(model: HasTrellis, tokenizers: TokenizerPair, text: str) -> HiddenStates:
+    """Return the hidden states that a model sees in a text."""
+    return HiddenStates(model.trellis(text, tokenizers))
+
+
+def shown_states(trellis: Trellis, most: int | None = None) -> list[int]:
+    """Return the states that matter for the text, in order: those of the path, and at most so many in all."""
+    peaks = trellis.posteriors.amax(0).tolist()
+    likely = sorted((state for state, peak in enumerate(peaks) if peak >= _SHOWN), key=lambda one: -peaks[one])
+    path = set(trellis.path)
+    room = None if most is None else max(0, most - len(path))
+    return sorted(path | set([state for state in likely if state not in path][:room]))
 
 
 def _share(log_prob: float) -> str:
@@ -61,46 +103,32 @@ def _share(log_prob: float) -> str:
 
 
 def _edges(axes: Axes, trellis: Trellis, t: int, rows: dict[int, int]) -> None:
-    """The ways from the states at t − 1 to those at t, the stronger the more probable."""
+    """Draw the ways from the states at t − 1 to those at t, the stronger the more probable."""
     for source, low in rows.items():
         for target, high in rows.items():
-            strength = (
-                float(trellis.ways[t - 1, source, target]) ** 0.5
-            )  # faint ones would not be seen otherwise
+            strength = float(trellis.ways[t - 1, source, target]) ** 0.5  # makes faint ones visible
             if strength > 0.05:
                 axes.plot([t - 1, t], [low, high], color=_EDGE, lw=1.0, alpha=strength, zorder=1)
 
 
-def _circles(axes: Axes, trellis: Trellis, rows: dict[int, int]) -> None:
+def _circles(axes: Axes, trellis: Trellis, rows: dict[int, int], cell: float, style: Style) -> None:
+    """Draw a circle per state and token, darker the more probable, with its probability if there is room."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     shades = colormaps["Blues"]
+    radius = min(_RADIUS * style.text / PAGE.text, 0.45 * cell)
+    has_room = 2 * radius >= text_width("100", style.text)
     for t, chances in enumerate(trellis.posteriors.tolist()):
         for state, row in rows.items():
             chance, chosen = chances[state], trellis.path[t] == state
-            style: dict[str, Any] = {
+            large = chosen or chance >= _NUMBERED
+            look: dict[str, Any] = {
                 "mfc": to_hex(shades(0.9 * chance)),
-                "mec": _PATH if chosen else "#c3cbd6",
+                "mec": VERMILLION if chosen else "#c3cbd6",
                 "mew": 2.0 if chosen else 0.8,
             }
-            told = chosen or chance >= _NUMBERED
-            axes.plot([t], [row], "o", ms=2 * 72 * (_RADIUS if told else _DOT), zorder=3, **style)
-            if told:
-                colour = "white" if chance > 0.5 else "0.25"
-                axes.text(
-                    t, row, f"{100 * chance:.0f}", fontsize=7, color=colour, ha="center", va="center", zorder=4
-                )
-
-
-def _names(axes: Axes, trellis: Trellis, rows: dict[int, int]) -> None:
-    """Tokens above, states to the left."""
-    axes.set_xticks(range(len(trellis.tokens)), labels(list(trellis.tokens)), parse_math=False)
-    axes.set_yticks(list(rows.values()), [trellis.states[state] for state in rows], parse_math=False)
-    axes.xaxis.tick_top()
-    longest = max(map(len, trellis.tokens))
-    if longest > 11:  # letters that a column has room for
-        for label in axes.get_xticklabels():
-            label.set(rotation=30, ha="left", rotation_mode="anchor")
-    axes.tick_params(length=0, labelsize=9)
-    axes.spines[:].set_visible(False)
+            axes.plot([t], [row], "o", ms=2 * 72 * (radius if large else _DOT), zorder=3, **look)
+            if large and has_room:
+                color = "white" if chance > 0.5 else "0.25"
+                axes.text(t, row, f"{100 * chance:.0f}", color=color, ha="center", va="center", zorder=4)

@@ -31,13 +31,12 @@ def ngram(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     return importlib.import_module("ngram")
 
 
-def test_perplexity_by_order_is_drawn(ngram: ModuleType, tmp_path: Path) -> None:
+def test_perplexity_by_order_is_drawn(ngram: ModuleType) -> None:
     words = ngram.captions(ngram.data_folder())
     assert words.names[4:] == ["a", "dog", "runs", "cat"] and words.held_out == [[4, UNK, 6]]
     fits = [ngram.fit(words, order, prune) for prune in ngram.PRUNES for order in (1, 2)]
     assert [one.ngrams for one in fits] == [8, 15, 8, 15] and all(one.perplexity > 1 for one in fits)
-    ngram.draw(fits, tmp_path / "x.png")
-    assert (tmp_path / "x.png").stat().st_size > 1000
+    assert len(ngram.draw(fits).axes) == 2
 
 
 def test_many_sentences_are_as_many_as_asked_for(ngram: ModuleType) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from seqloom.config import compose
 from seqloom.errors import SeqloomError
+from seqloom.inspect.picture import save_figure
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 
@@ -188,7 +189,7 @@ def test_the_table_and_the_picture_say_who_was_late(
     assert "|A1|2.0|2.1|20|2,000|1.00|1,234|today|" in lines
     assert "|B1|6.0|6.1|30|3,000|3.00|1,234|today|" in lines
     assert "|C1|notin2,best12.0|–|40|4,000|–|1,234|today|" in lines
-    report.draw(summaries, tmp_path / "curves.svg", target=30)
+    save_figure(report.draw(summaries, target=30), tmp_path / "curves.svg")
     assert "</svg>" in (tmp_path / "curves.svg").read_text(encoding="utf-8")
 
 

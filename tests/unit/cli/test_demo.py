@@ -29,8 +29,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the command asked of `run_demo`, which does not run."""
     calls: list[Any] = []
 
-    def run_demo(task: demo.DemoTask, out: Path, *, minutes: float | None) -> DemoResult:
-        calls.append((task.name, out, minutes))
+    def run_demo(task: demo.DemoTask, out: Path, *, minutes: float | None, style: str) -> DemoResult:
+        calls.append((task.name, out, minutes, style))
         scores = evaluate(["a", "b"], [["a"], ["c"]], "exact")
         shown = [("one", "a", ["a", "b"]), ("two", "b", ["c"])]
         return DemoResult(out, Path("test.tsv"), out / "attention.png", scores, shown, finished=True)
@@ -43,7 +43,7 @@ def test_it_shows_right_and_wrong_answers_and_what_to_try_next(asked: list[Any],
     out = tmp_path / "run"
     result = CliRunner().invoke(app, ["demo", "--task", "dates", "--minutes", "0.5", "--out", str(out)])
     assert result.exit_code == 0, result.output
-    assert asked == [("dates", out, 0.5)]
+    assert asked == [("dates", out, 0.5, "page")]
     assert "✓ a" in result.output
     assert "✗ b" in result.output
     assert "exact 50.0" in result.output
@@ -56,4 +56,4 @@ def test_without_a_folder_it_takes_the_first_free_one(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "demo-numbers").mkdir(parents=True)
     CliRunner().invoke(app, ["demo", "--task", "numbers"])
-    assert asked == [("numbers", Path("runs/demo-numbers-2"), None)]
+    assert asked == [("numbers", Path("runs/demo-numbers-2"), None, "page")]

@@ -53,7 +53,9 @@ def test_search_errors_by_beam(runs: Path, command: Command, tmp_path: Path) -> 
     lines.write_text("a man\n\na dog\ntwo women\nsome men\n")
     asked = ("inspect", "search", runs / "pairs", "--errors", lines, "--beams", "5,1,5", "--limit", 4)
     options = ("--set", "search.longest=2", "--expand", 100)
-    told = json.loads(command(*asked, *options, "--json").out)
+    picture = tmp_path / "errors.png"
+    told = json.loads(command(*asked, *options, "--json", "--out", picture).out)
+    assert picture.read_bytes().startswith(b"\x89PNG")
     assert (told["sentences"], told["proved"]) == (3, 3)
     assert [one["beam"] for one in told["beams"]] == [1, 5]
     table = command(*asked, *options).out
@@ -120,15 +122,16 @@ def test_what_cannot_be_traced(
         ([], "Give either a text, whose search is shown, or --errors FILE"),
         (["a", "--errors", "text.txt"], "Give either a text, whose search is shown, or --errors FILE"),
         ([" "], "There is nothing to search for: the text is empty"),
-        (["a", "--out", "tree.gif"], "A search tree cannot be written as .gif: tree.gif"),
-        (["a", "--out", "tree"], "A search tree cannot be written as a file without suffix: tree"),
+        (["a", "--out", "tree.gif"], "cannot be written as .gif: tree.gif"),
+        (["a", "--out", "tree"], "cannot be written as a file without suffix: tree"),
         (["a", "--out", "nowhere/tree.html"], "there is no folder"),
         (["a", "--heads", "2 1"], "'2 1' is no tree of 'a'"),
         (["a", "--set", "model.width=3"], "model.width"),
         (["a", "--set", "search.groups=2"], "search.groups=2 does not divide search.beam=5"),
         (["--errors", "text.txt", "--beams", "1,x"], "--beams '1,x' is no list of beam sizes"),
         (["--errors", "text.txt", "--beams", "0"], "--beams '0' is no list of beam sizes"),
-        (["--errors", "text.txt", "--out", "a.png"], "--out draws one search; search errors are printed"),
+        (["--errors", "text.txt", "--out", "a.html"], "cannot be written as .html"),
+        (["a", "--style", "poster"], "no style called 'poster'"),
         (["--errors", "missing.txt"], "missing.txt"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.alignment import Gold
-from seqloom.inspect.alignment import AlignedPair, alignment_picture, soft_links, token_words
+from seqloom.inspect.alignment import AlignedPair, soft_links, token_words
 
 
 class Pieces:
@@ -50,34 +50,34 @@ def test_weights_of_the_tokens_of_a_word_are_added() -> None:
 
 def pair(gold: Gold | None = None) -> AlignedPair:
     sure = np.eye(2, 3)
-    return AlignedPair(["a", "$b$"], ["x", "y", "語"], sure, sure / 2, [(0, 0), (1, 1)], gold)
+    return AlignedPair(["a", "$b$"], ["x", "y", "z"], sure, sure / 2, [(0, 0), (1, 1)], gold)
 
 
 def test_the_picture_shows_links_and_gold(tmp_path: Path) -> None:
     from matplotlib.image import imread
 
     plain, framed, bare = (tmp_path / f"{name}.png" for name in ("plain", "framed", "bare"))
-    alignment_picture(pair(), plain, title="hmm")
-    alignment_picture(pair(Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))), framed, title="hmm")
+    pair().save(plain, title="hmm")
+    pair(Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))).save(framed, title="hmm")
     one = pair()
-    alignment_picture(AlignedPair(one.source, one.target, one.forward, one.backward, []), bare)
+    AlignedPair(one.source, one.target, one.forward, one.backward, []).save(bare)
     orange = [_orange(np.asarray(imread(path))) for path in (plain, framed, bare)]
-    assert orange[0] > 20 and orange[1] > 20 and orange[2] == 0
+    assert orange[0] > orange[2] + 40 and orange[1] > orange[2] + 40  # the legend has a dot of its own
 
 
 def _orange(pixels: np.ndarray) -> int:
     red, green, blue = pixels[..., 0], pixels[..., 1], pixels[..., 2]
-    return int(((red > 0.9) & (green > 0.4) & (green < 0.6) & (blue < 0.2)).sum())
+    return int(((red > 0.85) & (green > 0.55) & (green < 0.7) & (blue < 0.2)).sum())
 
 
 def test_a_picture_needs_a_known_suffix(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match="cannot be written as"):
-        alignment_picture(pair(), tmp_path / "pair.xyz")
+        pair().save(tmp_path / "pair.xyz")
 
 
 def test_the_pair_as_json() -> None:
-    found = pair(Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))).as_dict()
+    found = pair(Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))).to_dict()
     assert found["links"] == [[0, 0], [1, 1]]
     assert found["backward"][0] == [0.5, 0, 0]
     assert found["gold"] == {"sure": [[0, 0]], "possible": [[0, 0], [1, 2]]}
-    assert "gold" not in pair().as_dict()
+    assert "gold" not in pair().to_dict()

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from seqloom.errors import SeqloomError
-from seqloom.inspect.attention import attention_data, attention_picture, attention_text, labels
+from seqloom.inspect.attention import Attention, attention_data, attention_picture, attention_text
+from seqloom.inspect.labels import END, labels
 from seqloom.types import Hypothesis
 
 SOURCE, TARGET = ["c", "a", "t"], ["K", "AE1", "T"]
@@ -31,7 +32,7 @@ def test_pieces_show_where_words_begin() -> None:
 
 
 def test_whole_words_lose_the_mark() -> None:
-    assert labels(["▁Hallo", "▁du", "</s>"]) == ["Hallo", "du", "⏎"]
+    assert labels(["▁Hallo", "▁du", "</s>"]) == ["Hallo", "du", "(end)"]
 
 
 def test_phonemes_and_letters_stay_as_they_are() -> None:
@@ -112,15 +113,6 @@ def test_text_of_nothing_but_zeros_is_blank() -> None:
 # -- picture
 
 
-@pytest.mark.parametrize(
-    "suffix, magic", [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".PNG", b"\x89PNG")]
-)
-def test_the_suffix_chooses_the_format(suffix: str, magic: bytes, tmp_path: Path) -> None:
-    path = tmp_path / f"attention{suffix}"
-    attention_picture(SOURCE, TARGET, WEIGHTS, path, title="cat")
-    assert path.read_bytes().startswith(magic)
-
-
 def test_target_tokens_go_down_and_source_tokens_across(tmp_path: Path) -> None:
     grid = np.zeros((3, 8))
     grid[2, 0] = 1  # last target token, first source token: bottom left
@@ -133,27 +125,45 @@ def test_target_tokens_go_down_and_source_tokens_across(tmp_path: Path) -> None:
     assert columns.mean() < 0.25 * width
 
 
-def test_small_grids_are_not_blown_up_and_large_ones_stay_bounded(tmp_path: Path) -> None:
-    attention_picture(SOURCE, TARGET, WEIGHTS, tmp_path / "x.png")
-    assert pixels(tmp_path / "x.png").shape[1] < 2 * 0.36 * 3 * 150 + 100
-    tokens = [f"▁t{i}" for i in range(60)]
-    attention_picture(tokens, tokens, np.eye(60).tolist(), tmp_path / "x.png")
-    small, large = 0.17 * 60 * 150, 0.36 * 60 * 150
-    assert small < pixels(tmp_path / "x.png").shape[1] < large
+def test_small_grids_are_not_blown_up_and_large_ones_stay_bounded() -> None:
+    def width(tokens: int) -> float:
+        names = tuple(f"▁t{number}" for number in range(tokens))
+        return float(Attention(names, names, np.eye(tokens)).plot().get_size_inches()[0])
+
+    assert width(3) < 5
+    assert 0.2 * 60 < width(60) < 0.4 * 60
+    assert width(300) < 26
 
 
-def test_missing_glyphs_and_dollars_say_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_dollars_say_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for suffix in (".png", ".svg", ".pdf"):
-            attention_picture(
-                ["今天", "$x_", "\U0001f600"],
-                ["$5", "$\\frac$", "x"],
-                WEIGHTS,
-                tmp_path / f"x{suffix}",
-                title="$\\frac$",
-            )
+            path = str(tmp_path / f"x{suffix}")
+            attention_picture(["a", "$x_", "$"], ["$5", "$\\frac$", "x"], WEIGHTS, path, title="$\\frac$")
     assert capfd.readouterr() == ("", "")
+
+
+def test_long_sides_are_grouped_by_word() -> None:
+    source, target = ("▁play", "ing") * 20, ("▁du", END)
+    weights = np.zeros((2, 40))
+    weights[0, 2:4] = 0.25, 0.5
+    shown = Attention(source, target, weights).shown()
+    assert shown.source == ("▁playing",) * 20 and shown.target == target
+    assert shown.weights[0, 1] == pytest.approx(0.75)
+    turned = Attention(target, source, weights.T).shown()
+    assert turned.weights[1, 0] == pytest.approx(0.375)  # the mean of its tokens
+    assert turned.units == ("tokens", "words")
+
+
+@pytest.mark.parametrize("token", ["今天" * 20, "0.03s"])
+def test_without_words_there_is_nothing_to_group(token: str) -> None:
+    found = Attention((token,) * 40, ("a",), np.full((1, 40), 0.025))
+    assert found.shown().source == found.source
+
+
+def test_entities_and_ends_are_readable() -> None:
+    assert labels(["▁&quot;", "a&amp;b", "</s>", "\x00"]) == ['·"', "a&b", "(end)", "�"]
 
 
 def test_no_global_state_of_pyplot_is_touched(tmp_path: Path) -> None:

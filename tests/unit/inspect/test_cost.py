@@ -16,7 +16,7 @@ from seqloom.inspect import cost_measure
 from seqloom.inspect.cost import Part, Prediction, example_batch, predict
 from seqloom.inspect.cost_layers import Layer
 from seqloom.inspect.cost_measure import count_flops, kept_bytes, measure
-from seqloom.inspect.cost_picture import cost_picture
+from seqloom.inspect.cost_picture import cost_by_length
 from seqloom.registry import architecture, architectures
 from seqloom.types import Vocabularies
 
@@ -255,9 +255,9 @@ def test_what_does_not_fit_into_memory_is_a_sentence(monkeypatch: pytest.MonkeyP
 
 
 def test_the_picture_ends_where_the_model_does(tmp_path: Path) -> None:
-    cost_picture(_build("transformer", positions="learned", max_length=40), tmp_path / "a.svg", title="x")
+    cost_by_length(_build("transformer", positions="learned", max_length=40)).save(tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert "<!-- 32 -->" in text and "<!-- 64 -->" not in text
     assert "<!-- decoder cross-attention -->" in text and "residual" not in text
     with pytest.raises(SeqloomError, match="12 learned positions"):
-        cost_picture(_build("transformer", positions="learned", max_length=12), tmp_path / "b.svg")
+        cost_by_length(_build("transformer", positions="learned", max_length=12))

@@ -6,9 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from seqloom.inspect.curves import curve_picture
+from seqloom.inspect.curves import LearningCurves
 
 LAYERS = ("source_embedding", "encoder.0", "encoder.1", "decoder.0", "decoder.1", "output")
 
@@ -25,40 +23,30 @@ OLD = [_train(1), {"kind": "valid", "step": 1, "loss": 2.5, "bleu": 1.0, "best":
 NEW = [_train(2, **_norms(1, 2, 3, 4, 5, 0.0)), _train(3, **_norms(1, None, 3, 4, 5, 0.0))]
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The figures, kept instead of written."""
-    figures: list[Any] = []
-    monkeypatch.setattr("seqloom.inspect.curves.save_figure", lambda figure, path, **_: figures.append(figure))
-    return figures
-
-
-def test_gradients_have_a_panel_of_their_own_with_a_line_for_each_layer(drawn: list[Any]) -> None:
-    curve_picture([*OLD, *NEW], Path("a.png"))
-    loss, bleu, gradients = drawn[0].axes
+def test_gradients_have_a_panel_of_their_own_with_a_line_for_each_layer() -> None:
+    figure = LearningCurves([*OLD, *NEW]).plot()
+    loss, bleu, gradients = figure.axes
     assert [panel.get_yscale() for panel in (loss, bleu, gradients)] == ["linear", "linear", "log"]
     assert bleu.get_ylabel() == "bleu on validation"
-    lines = {line.get_label(): line for line in gradients.lines}
-    assert tuple(lines) == LAYERS
-    assert [text.get_text() for text in gradients.get_legend().get_texts()] == list(LAYERS)
+    lines = dict(zip(LAYERS, gradients.lines, strict=True))
+    stacks = ("encoder layers (darker: higher)", "decoder layers (darker: higher)")
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert legend == ["training loss", "validation loss", "source_embedding", *stacks, "output"]
     assert list(lines["encoder.1"].get_xdata()) == [2.0, 3.0]  # the line without them is passed over
     assert list(lines["decoder.0"].get_ydata()) == [4.0, 4.0]
     assert math.isnan(lines["encoder.0"].get_ydata()[1])  # the update was skipped: a gap
 
 
-def test_layers_can_be_told_apart(drawn: list[Any]) -> None:
-    curve_picture(NEW, Path("a.png"))
-    looks = [(line.get_color(), line.get_linestyle()) for line in drawn[0].axes[-1].lines]
+def test_layers_can_be_told_apart() -> None:
+    lines = LearningCurves(NEW).plot().axes[-1].lines
+    looks = [(line.get_color(), line.get_linestyle()) for line in lines]
     assert len(set(looks)) == len(LAYERS)
 
 
-def test_runs_that_did_not_tell_their_gradients_have_no_panel_for_them(drawn: list[Any]) -> None:
-    curve_picture(OLD, Path("a.png"))
-    assert [panel.get_yscale() for panel in drawn[0].axes] == ["linear", "linear"]
+def test_runs_that_did_not_tell_their_gradients_have_no_panel_for_them() -> None:
+    assert [panel.get_yscale() for panel in LearningCurves(OLD).plot().axes] == ["linear", "linear"]
 
 
 def test_a_layer_without_gradient_does_not_spoil_the_picture(tmp_path: Path) -> None:
-    curve_picture([*OLD, *NEW], tmp_path / "a.svg")
-    drawing = (tmp_path / "a.svg").read_text(encoding="utf-8")
-    assert drawing.count('id="axes_') == 3
-    assert all(f"<!-- {layer} -->" in drawing for layer in LAYERS)
+    LearningCurves([*OLD, *NEW]).save(tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8").count('id="axes_') == 3

@@ -159,7 +159,7 @@ TRANSFORMER = flow("transformer", target=[1.0, 0.6], source=[0.3, 0.2])
 
 
 def test_json_holds_everything() -> None:
-    value = json.loads(json.dumps(RNN.as_dict()))
+    value = json.loads(json.dumps(RNN.to_dict()))
     assert value["curves"]["hidden"] == {"norm": [1.0, 0.5], "ratio": [1.0, 0.5], "count": [3, 3]}
     assert value["prediction"]["norm"] == [1.0, 0.8]
     assert (value["name"], value["sentences"], value["spectral_radius"]) == ("runs/$rnn_1", 16, 0.8)
@@ -173,7 +173,7 @@ def drawn(flows: list[GradientFlow], tmp_path: Path) -> str:
 def test_the_picture_of_several_models_has_three_panels(tmp_path: Path) -> None:
     drawing = drawn([RNN, LSTM, TRANSFORMER], tmp_path)
     assert drawing.count('id="axes_') == 3
-    for text in ("runs/$rnn_1: h", "W^ℓ alone, |λ| ≤ 0.80", "lstm: c", "by source input", "a $title"):
+    for text in ("runs/$rnn_1", "powers of W alone, |λ| ≤ 0.80", "cell c", "by source input", "a $title"):
         assert f"<!-- {text}" in drawing or text in drawing
 
 

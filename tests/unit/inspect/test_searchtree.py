@@ -19,7 +19,7 @@ from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.searchtree import END, Node, SearchTree, search_tree
 from seqloom.inspect.searchtree_page import tree_page
-from seqloom.inspect.searchtree_picture import places, tree_picture
+from seqloom.inspect.searchtree_picture import places
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, Batch, Step, StepModel, Tree
@@ -100,7 +100,7 @@ def test_the_answer_its_rank_and_its_margin_to_the_first_that_was_pruned(tokeniz
     assert first.margin == pytest.approx(0.75)  # -1 against -1.75 of c
     assert last.margin == pytest.approx(-1.25 + 4.0)  # the third of all, though it is kept: a c
     assert tree.nearest == first
-    assert tree.as_dict()["nearly_lost_at"] == 1
+    assert tree.to_dict()["nearly_lost_at"] == 1
 
 
 def test_every_node_has_its_numbers_and_its_fate(tokenizers: TokenizerPair) -> None:
@@ -194,7 +194,7 @@ def test_where_nothing_is_pruned_there_is_no_margin(tokenizers: TokenizerPair) -
     model.log_probs[:, :, [*range(EOS), *range(EOS + 2, tokenizers.target.size)]] = -math.inf
     tree = search_tree(translator, "ab")
     assert [one.margin for one in tree.survival] == [None] * len(tree.survival)
-    assert tree.nearest is None and tree.as_dict()["nearly_lost_at"] is None
+    assert tree.nearest is None and tree.to_dict()["nearly_lost_at"] is None
     assert "nearest" not in tree_page(tree)
 
 
@@ -202,7 +202,7 @@ def test_an_empty_line_is_an_empty_tree(tokenizers: TokenizerPair, tmp_path: Pat
     tree = search_tree(_random(tokenizers), " ")
     assert (tree.answer, tree.nodes, tree.survival, tree.nearest) == ("", (), (), None)
     assert "<svg" in tree_page(tree)
-    tree_picture(tree, tmp_path / "a.png")
+    tree.save(tmp_path / "a.png")
 
 
 def test_options_that_cannot_be_are_an_error(tokenizers: TokenizerPair) -> None:
@@ -223,7 +223,7 @@ def test_rules_that_leave_nothing_are_an_error(tokenizers: TokenizerPair) -> Non
 
 def test_json_is_what_the_tree_holds(tokenizers: TokenizerPair) -> None:
     tree = search_tree(_random(tokenizers, beam=3), "abc")
-    read = json.loads(json.dumps(tree.as_dict()))
+    read = json.loads(json.dumps(tree.to_dict()))
     assert [node["id"] for node in read["nodes"]] == [node.id for node in tree.nodes]
     assert read["nodes"][0]["attention"] == pytest.approx(tree.nodes[0].attention, abs=1e-6)
     assert read["score"] == pytest.approx(tree.score, abs=1e-6)
@@ -257,7 +257,7 @@ def test_the_page_has_every_node_of_the_picture_and_needs_nothing_else(tokenizer
     assert not any("src" in values or "href" in values for _, values in read.elements)
     assert "http" not in page and "@import" not in page
     (data,) = re.findall(r'<script type="application/json" id="tree">(.*?)</script>', page, flags=re.DOTALL)
-    assert json.loads(data) == json.loads(json.dumps(tree.as_dict()))
+    assert json.loads(data) == json.loads(json.dumps(tree.to_dict()))
 
 
 def test_text_on_the_page_is_text(tokenizers: TokenizerPair) -> None:
@@ -271,12 +271,12 @@ def test_text_on_the_page_is_text(tokenizers: TokenizerPair) -> None:
 @pytest.mark.parametrize("search", [{"beam": 2}, {"beam": 4, "groups": 2, "diversity": 1.0}])
 def test_the_picture_shows_the_same(tokenizers: TokenizerPair, search: dict[str, Any], tmp_path: Path) -> None:
     tree = search_tree(_random(tokenizers, **search), "abc")
-    tree_picture(tree, tmp_path / "a.svg")
+    tree.save(tmp_path / "a.svg")
     drawing = (tmp_path / "a.svg").read_text(encoding="utf-8")
     for place in places(tree).values():
         assert place.node.parent is None or f"<!-- {f'{place.node.total:.2f}'.replace('-', '−')} -->" in drawing
     with pytest.raises(SeqloomError, match=r"cannot be written as \.gif"):
-        tree_picture(tree, tmp_path / "a.gif")
+        tree.save(tmp_path / "a.gif")
 
 
 def test_no_two_nodes_overlap_and_the_best_pruned_one_is_always_there(tokenizers: TokenizerPair) -> None:

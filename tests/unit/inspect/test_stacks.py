@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from seqloom.errors import SeqloomError
-from seqloom.inspect.stacks import StackSearch, stack_search, stacks_picture
+from seqloom.inspect.stacks import StackSearch, stack_search
 from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.statistical.phrase.decoder import Decoder
 from seqloom.statistical.phrase.features import start_weights
@@ -93,7 +93,7 @@ def test_a_beam_is_the_size_of_a_stack(translator: PhraseTranslator) -> None:
 
 
 def test_it_is_plain_data(search: StackSearch) -> None:
-    told: dict[str, Any] = json.loads(json.dumps(search.as_dict()))
+    told: dict[str, Any] = json.loads(json.dumps(search.to_dict()))
     assert told["answer"] == search.answer
     assert told["steps"][0]["target"] == list(search.steps[0].target)
     assert len(told["future"][0]) == 7
@@ -101,7 +101,7 @@ def test_it_is_plain_data(search: StackSearch) -> None:
 
 def test_the_picture_is_written_whatever_stands_in_it(translator: PhraseTranslator, tmp_path: Path) -> None:
     for number, text in enumerate(("dog", "the cat $sees the a" + "b" * 90 + " $dog")):
-        stacks_picture(stack_search(translator, text), tmp_path / f"{number}.png")
+        stack_search(translator, text).save(tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(SeqloomError, match=r"cannot be written as \.gif"):
-        stacks_picture(stack_search(translator, "dog"), tmp_path / "a.gif")
+        stack_search(translator, "dog").save(tmp_path / "a.gif")

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from seqloom.errors import SeqloomError
-from seqloom.inspect.trellis import shown_states, trellis_picture
+from seqloom.inspect.trellis import HiddenStates, shown_states
 from seqloom.statistical.hmm.recursions import Chain
 from seqloom.statistical.hmm.trellis import Trellis, trellis_of
 
@@ -45,20 +45,21 @@ def test_it_is_what_all_paths_say() -> None:
 
 def test_states_that_never_matter_are_left_out() -> None:
     assert shown_states(trellis()) == [0, 1]
+    assert shown_states(trellis(), most=1) == [0, 1]  # the path is always there
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_the_picture(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a.{suffix}"
-    trellis_picture(trellis(), path)
+    HiddenStates(trellis()).save(path)
     assert path.stat().st_size > 3000
 
 
 def test_as_plain_data() -> None:
-    told = json.loads(json.dumps(trellis().as_dict()))
+    told = json.loads(json.dumps(HiddenStates(trellis()).to_dict()))
     assert told["path"] == ["N", "V", "V"] and len(told["posteriors"]) == 3
 
 
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match=r"cannot be written as \.gif"):
-        trellis_picture(trellis(), tmp_path / "a.gif")
+        HiddenStates(trellis()).save(tmp_path / "a.gif")

@@ -1,0 +1,66 @@
+"""The common interface of everything that can be looked at."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from seqloom.inspect.picture import SUFFIXES, Style, canvas, check_suffix, rendered, save_figure, style_named
+from seqloom.outputs import write_output
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Inspection(ABC):
+    """A result that can be drawn, converted to plain data and saved.
+
+    A subclass says how large its figure is, which title it has, and draws it.
+    """
+
+    formats: ClassVar[tuple[str, ...]] = (*SUFFIXES, ".json")
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+
+    @abstractmethod
+    def _title(self) -> str:
+        """Return what the figure shows."""
+
+    @abstractmethod
+    def _size(self) -> tuple[float, float]:
+        """Return width and height of the figure on a page, in inches."""
+
+    @abstractmethod
+    def _draw(self, figure: Figure, style: Style) -> None:
+        """Fill an empty figure."""
+
+    def plot(self, *, style: str = "page", title: str = "") -> Figure:
+        """Return a matplotlib figure, which notebooks display; `slide` is 16:9 with text of 16 pt or more."""
+        chosen = style_named(style)
+        width, height = self._size()
+        with canvas(width, height, style=chosen, title=title or self._title()) as figure:
+            self._draw(figure, chosen)
+        return figure
+
+    def to_html(self) -> str:
+        """Return an interactive page, for results whose `formats` include .html."""
+        raise NotImplementedError
+
+    def save(self, path: str | Path, *, style: str = "page", title: str = "") -> None:
+        """Write the format that the suffix names: .png, .svg, .pdf, .json, for some results .html."""
+        path = Path(path)
+        check_suffix(path, self.formats)
+        match path.suffix.lower():
+            case ".json":
+                write_output(path, json.dumps(self.to_dict(), ensure_ascii=False) + "\n")
+            case ".html":
+                write_output(path, self.to_html())
+            case _:
+                save_figure(self.plot(style=style, title=title), path)
+
+    def _repr_png_(self) -> bytes:
+        return rendered(self.plot(), "png")

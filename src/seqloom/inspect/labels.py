@@ -1,0 +1,69 @@
+"""Text in figures: tokens as readers know them, and how much room a text needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import unescape
+
+END = "</s>"
+END_LABEL = "(end)"
+LONGEST_LABEL = 24  # characters
+_LETTER = 0.6  # width of a terminal cell of text, as a share of the font size: most letters are narrower
+
+
+def labels(tokens: Sequence[str]) -> list[str]:
+    """Return readable tokens: SentencePiece's ▁ becomes · where some tokens are not whole words."""
+    words = [token for token in tokens if token != END]
+    whole = all(len(token) > 1 and token.startswith("▁") for token in words)
+    return [
+        END_LABEL if token == END else _label(token.removeprefix("▁") if whole else token) for token in tokens
+    ]
+
+
+def _label(token: str) -> str:
+    return shortened("␣" if token == "▁" else readable(token).replace("▁", "·"))
+
+
+def readable(text: str) -> str:
+    """Return the text without HTML entities, end-of-sentence symbols and control characters."""
+    shown = unescape(text).replace(END, END_LABEL)
+    return "".join(char if char.isprintable() else "�" for char in shown)
+
+
+def shortened(text: str, most: int = LONGEST_LABEL) -> str:
+    """Return at most so many characters of the text, the last an ellipsis if some are left out."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def literal(text: str) -> str:
+    r"""Return text of users or data so that matplotlib takes no part of it as a formula: $ becomes \$."""
+    return text.replace("$", r"\$")
+
+
+def text_width(text: str, size: float) -> float:
+    """Estimate the width of the longest line of a text in inches; the font size is in points."""
+    from rich.cells import cell_len
+
+    return max(map(cell_len, text.split("\n"))) * _LETTER * size / 72
+
+
+def words_of(tokens: Sequence[str]) -> list[int]:
+    """Return the number of the word that each token belongs to, from 0: a word begins with ▁."""
+    numbers: list[int] = []
+    for token in tokens:
+        begins = token.startswith("▁") or token == END
+        numbers.append((numbers[-1] + begins) if numbers else 0)
+    return numbers
+
+
+def joined_words(tokens: Sequence[str]) -> list[str] | None:
+    """Return the words that the tokens form, or None if grouping them would not help a reader."""
+    words: list[str] = []
+    for token, number in zip(tokens, words_of(tokens), strict=True):
+        if number == len(words):
+            words.append(token)
+        else:
+            words[-1] += token
+    if len(words) == len(tokens) or max(map(len, words)) > LONGEST_LABEL:
+        return None  # words already, or a script without spaces
+    return words

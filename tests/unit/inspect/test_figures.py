@@ -1,0 +1,197 @@
+"""Every figure of the package and of the benchmarks is drawn and checked, on a page and on a slide."""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+import seqloom
+from seqloom.errors import SeqloomError
+from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.looks import display_names, looks
+from seqloom.inspect.picture import COLORS, PAGE, SLIDE, STYLES, MissingGlyphWarning, canvas
+from support.figure_checks import figure_faults
+from support.figures import BENCHMARKS, FIGURES, INSPECTIONS, attention, gradients
+
+PACKAGE = Path(seqloom.__file__).parent
+DRAWING = {"savefig", "Figure", "NotebookFigure", "figure", "subplots", "canvas"}  # names of calls that draw
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_figure_is_fit_to_be_shown(name: str, style: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = FIGURES[name](style)
+        assert figure_faults(figure, smallest=STYLES[style].text) == []
+    if style == "slide":
+        width, height = figure.get_size_inches()
+        assert width / height == pytest.approx(16 / 9, abs=0.001)
+
+
+def _calls(file: Path) -> set[str]:
+    """The names of all functions and methods that a file calls."""
+    calls = (
+        node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
+    )
+    return {name for call in calls if (name := getattr(call.func, "attr", getattr(call.func, "id", "")))}
+
+
+def _all_subclasses(of: type) -> set[type]:
+    return {one for sub in of.__subclasses__() for one in (sub, *_all_subclasses(sub))}
+
+
+def test_no_figure_is_left_out() -> None:
+    """Only an inspection or a benchmark draws, and each of them is among the figures."""
+    drawn = {type(make()) for make in INSPECTIONS.values()}
+    ours = {one for one in _all_subclasses(Inspection) if one.__module__.startswith("seqloom.")}
+    assert ours == drawn
+    outside = [
+        file.relative_to(PACKAGE)
+        for file in PACKAGE.rglob("*.py")
+        if _calls(file) & DRAWING and file.relative_to(PACKAGE).parts[0] != "inspect"
+    ]
+    assert outside == []
+    benchmarks = {file.stem for file in BENCHMARKS.glob("*.py") if _calls(file) & DRAWING}
+    known = {"attention_scaling", "learning_curve", "ngram", "quality_report", "recall_curves", "trials"}
+    assert benchmarks == known
+
+
+def _faulty(draw: Any) -> list[str]:
+    with canvas(3, 2, style=PAGE) as figure:
+        axes = figure.subplots()
+        axes.set(xlabel="x", ylabel="y")
+        draw(axes)
+    return figure_faults(figure)
+
+
+@pytest.mark.parametrize(
+    "fault, draw",
+    [
+        ("raw TeX", lambda axes: axes.set_title(r"$\mathdefault{10^{-1}}$", parse_math=False)),
+        ("markup", lambda axes: axes.set_xticks([0.5], ["</s>"])),
+        ("markup", lambda axes: axes.set_xticks([0.5], ["&quot;"])),
+        ("9 pt is too small", lambda axes: axes.text(0.5, 0.5, "a", fontsize=9)),
+        ("no label on the x axis", lambda axes: axes.set_xlabel("")),
+        ("no label on the y axis", lambda axes: axes.set_ylabel("")),
+        ("outside the canvas", lambda axes: axes.text(0.5, 0.5, "a" * 80)),
+        ("overlapping tick labels", lambda axes: axes.set_xticks([0.5, 0.52], ["aaa", "bbb"])),
+        ("overlapping tick labels", lambda axes: axes.set_xticks([0.5, 0.52], ["aaa", "bbb"], rotation=45)),
+        ("overlapping tick labels", lambda axes: axes.set_yticks([0.5, 0.52], ["aaa", "bbb"])),
+    ],
+)
+def test_the_checks_find_the_fault(fault: str, draw: Any) -> None:
+    faults = _faulty(draw)
+    assert faults and all(one.startswith(fault) for one in faults)
+
+
+def test_a_figure_without_faults_passes_the_checks() -> None:
+    assert (
+        _faulty(lambda axes: axes.set(xticks=[0, 0.5], yscale="log", ylim=(1e-3, 1), title="$x^2$ for $5"))
+        == []
+    )
+
+
+def test_formulas_of_ours_are_drawn_and_dollars_of_users_are_not() -> None:
+    figure = gradients().plot(title="pay $5 or $\\frac$")
+    formulas = {text.get_text() for axes in figure.axes for text in (axes.yaxis.label, *axes.get_yticklabels())}
+    assert all("$" in text for text in formulas)
+    assert figure.get_suptitle() == r"pay \$5 or \$\frac\$"
+
+
+# -- the interface that all results share
+
+
+@pytest.mark.parametrize("name", INSPECTIONS)
+def test_every_result_is_plain_data_and_a_figure(name: str, tmp_path: Path) -> None:
+    found = INSPECTIONS[name]()
+    found.save(str(tmp_path / "a.json"))
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == json.loads(
+        json.dumps(found.to_dict())
+    )
+
+
+@pytest.mark.parametrize(
+    "suffix, magic", [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
+)
+def test_the_suffix_chooses_the_format(suffix: str, magic: bytes, tmp_path: Path) -> None:
+    attention().save(tmp_path / f"a.{suffix}", title="a title")
+    assert (tmp_path / f"a.{suffix}").read_bytes().startswith(magic)
+
+
+def test_html_is_written_where_there_is_a_page(tmp_path: Path) -> None:
+    INSPECTIONS["search-tree"]().save(tmp_path / "a.html")
+    assert (tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    with pytest.raises(SeqloomError, match=r"cannot be written as \.html") as caught:
+        attention().save(tmp_path / "b.html")
+    assert caught.value.hint == "end the name in .png, .svg, .pdf, .json"
+
+
+@pytest.mark.parametrize("suffix", ["json", "png"])
+def test_a_missing_folder_is_an_error(suffix: str, tmp_path: Path) -> None:
+    with pytest.raises(SeqloomError, match=r"cannot be written: No such file"):
+        attention().save(tmp_path / "no" / f"a.{suffix}")
+
+
+def test_notebooks_display_results_and_figures() -> None:
+    found = attention()
+    figure = found.plot()
+    assert isinstance(figure, Figure)
+    assert found._repr_png_().startswith(b"\x89PNG")
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
+def test_an_unknown_style_is_an_error() -> None:
+    with pytest.raises(SeqloomError, match="no style called 'poster'"):
+        attention().plot(style="poster")
+
+
+def test_settings_of_the_user_neither_change_nor_are_changed() -> None:
+    import matplotlib
+
+    with matplotlib.rc_context({"font.size": 30, "text.parse_math": False}):
+        figure = attention().plot()
+        assert figure_faults(figure) == []
+        assert max(text.get_fontsize() for text in figure.axes[0].get_xticklabels()) == PAGE.text
+        assert matplotlib.rcParams["font.size"] == 30
+    assert SLIDE.text == 16
+
+
+def test_characters_without_a_font_give_one_warning(tmp_path: Path) -> None:
+    unassigned = chr(0xE000), chr(0xE001)  # for private use: no font has them
+    with pytest.warns(MissingGlyphWarning, match="Install a font") as caught:
+        attention().save(tmp_path / "a.png", title=" ".join(unassigned))
+    assert len(caught) == 1
+    assert "".join(unassigned) in str(caught[0].message)
+
+
+# -- one look per model
+
+
+def test_a_model_has_the_same_look_whatever_it_is_compared_with() -> None:
+    alone, beside = looks(["transformer"]), looks(["phrase", "lstm-last", "transformer (run2)"])
+    assert beside["transformer (run2)"] == alone["transformer"]
+    assert len({look.color for look in beside.values()}) == 3
+    assert looks(["mine"]) == looks(["mine"])
+
+
+def test_looks_do_not_repeat_before_all_colors_are_used() -> None:
+    found = looks([f"model-{number}" for number in range(3 * len(COLORS))])
+    assert len({look.color for look in list(found.values())[: len(COLORS)]}) == len(COLORS)
+    assert len(set(found.values())) == 3 * len(COLORS)
+
+
+def test_models_are_named_and_folders_only_where_names_repeat() -> None:
+    runs = ["runs/a", "runs/b", "old/b", "runs/c"]
+    assert display_names(["lstm-last", "lm", "lm", "lm"], runs) == [
+        "lstm-last",
+        "lm (runs/b)",
+        "lm (old/b)",
+        "lm (c)",
+    ]
