@@ -16,6 +16,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import NamedTuple
 
 from seqloom.data.lines import shown
@@ -23,12 +24,16 @@ from seqloom.errors import SeqloomError
 
 _DELIMITERS = ",;\t"
 _SHOWN_CELL = 24  # characters of a cell in an error message
+_SHOWN_COLUMNS = 20  # columns in an error message
 
 _ROLES = """
-answer category code comment completion context date document domain form heads id index input instruction key
-label lang language lemma line meaning name number original output phonemes prompt pronunciation query
-question ref reference response score sentence sentences source split src summary tags target text tgt title
-translation trg type url word words
+abstract action actions after answer article before body category clean code command comment complaint
+completion context corrected date definition document domain email form formal formula gloss graphemes
+headline heads id index informal input instruction intent ipa java javascript key label lang language lemma
+line meaning message name noisy number original output paraphrase phonemes phrase prompt pronunciation python
+query question ref reference reply request response row score sentence sentences simplified source split sql
+src standard story subject summary tags target term text tgt ticket title transcript transcription translation
+trg type uid url utterance word words
 """
 _LANGUAGES = """
 ar arabic bg bn bulgarian ca catalan chinese croatian cs cy czech da danish de deu dutch el en eng english eo
@@ -116,13 +121,14 @@ class Layout:
 
     def _is_first(self, selection: Selection) -> bool:
         """Return whether the first column that is left is the source: nothing but a source is needed."""
-        return selection.targets == [] and not self.header
+        return selection.targets is not None and not selection.targets and not self.header
 
     def _position(self, column: str) -> int:
         if not is_number(column):
-            if column not in self.header:
-                raise no_column(self.path, column, self.header)
-            return self.header.index(column)
+            names = [cell.strip() for cell in self.header]
+            if column.strip() not in names:
+                raise no_column(self.path, column, names[:_SHOWN_COLUMNS])
+            return names.index(column.strip())
         number = int(column)
         if number == 0:
             raise SeqloomError("There is no column 0.", "columns are counted from 1")
@@ -133,7 +139,7 @@ class Layout:
     def _unclear(self, free: Sequence[int], missing: Sequence[str]) -> SeqloomError:
         texts = [i for i in free if not self._is_id(i)]
         chosen = zip(missing, texts if len(texts) >= len(missing) else free, strict=False)
-        options = [f"--{role}-column {self.header[i] if self.header else i + 1}" for role, i in chosen]
+        options = [f"--{role}-column {quote(self._shown(i)) if self.header else i + 1}" for role, i in chosen]
         columns = ", ".join(self._all_shown())
         return SeqloomError(
             f"{shown(self.path)} has {len(self.example)} columns ({columns}): which is the "
@@ -144,15 +150,15 @@ class Layout:
 
     def _is_id(self, position: int) -> bool:
         cell = self.example[position].strip().lower()
-        return cell in ("", "id", "index", "key", "line", "number") or cell.isdecimal()
+        return cell in ("", "id", "index", "key", "line", "number", "row", "uid") or cell.isdecimal()
 
     def _all_shown(self) -> list[str]:
-        return [self._shown(i) for i in range(len(self.example))]
+        return [self._shown(i) for i in range(min(len(self.example), _SHOWN_COLUMNS))]
 
     def _shown(self, position: int) -> str:
         if position >= len(self.example):
             return str(position + 1)
-        cell = self.example[position]
+        cell = self.example[position].strip()
         if self.header:
             return cell
         return f"{position + 1}: {cell[: _SHOWN_CELL - 1] + '…' if len(cell) > _SHOWN_CELL else cell}"

@@ -177,6 +177,14 @@ def test_with_columns_by_number_known_names_are_data(write: Write) -> None:
     assert pairs(write("a.tsv", "is\tes\na\tb\n"), "1", "2") == [("is", "es"), ("a", "b")]
 
 
+def test_spaces_around_a_header_are_not_part_of_its_name(write: Write) -> None:
+    path = write("a.csv", "id, english text, german text\n7,a,b\n")
+    with pytest.raises(SeqloomError) as raised:
+        pairs(path)
+    assert "--source-column 'english text' --target-column 'german text'" in raised.value.hint
+    assert pairs(path, "english text", "german text") == [("a", "b")]
+
+
 def test_empty_lines_before_a_header_are_reported(write: Write) -> None:
     report = DataReport()
     [example] = read(write("a.csv", "\nenglish,german\na,b\n"), report=report)
