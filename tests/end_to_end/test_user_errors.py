@@ -303,10 +303,10 @@ ASK: dict[str, tuple[str, tuple[str, ...]]] = {
     "no beam in evaluate": ("evaluate RUN {}/good.tsv --beam 0", ("search.beam", "got 0")),
     "unknown metric": ("evaluate RUN {}/good.tsv --metrics blue", ("'blue'", "did you mean 'bleu'?")),
     "no metric": ("evaluate RUN {}/good.tsv --metrics ,", ("No metric was named",)),
-    "no test data": ("evaluate RUN", ("Nothing to evaluate on is given",)),
+    "no test data": ("evaluate RUN", ("No test data",)),
     "no references": (
         "evaluate RUN --source {}/three.txt",
-        ("Nothing to evaluate on", "--source and --target"),
+        ("No test data", "--source and --target"),
     ),
     "missing references": ("evaluate RUN {}/no-tabs.tsv", ("no-tabs.tsv, line 1", "too few columns")),
     "missing test": ("evaluate RUN {}/nowhere.tsv", ("There is no file",)),
