@@ -7,7 +7,7 @@ import time
 from seqloom.building import build_counting
 from seqloom.config import Config
 from seqloom.corpus import Prepared
-from seqloom.machine import processors
+from seqloom.machine import checked_threads
 from seqloom.run import Run
 from seqloom.statistical.counting import Lesson
 from seqloom.training.checkpoint import TrainState
@@ -33,7 +33,7 @@ def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False
                 valid=prepared.valid,
                 valid_examples=prepared.valid_examples,
                 seed=config.train.seed,
-                threads=config.train.threads or processors(),
+                threads=checked_threads(config.train.threads),
                 say=log.say,
             )
         )

@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, quoted
 from seqloom.files import mend
 from seqloom.locks import lock_of, locked_after_waiting
+
+MOST_THREADS = 1024  # far more end in a crash inside a library instead of an error
+_MOST_PROCESSES = 4  # for each processor, for --processes
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 
@@ -34,6 +37,28 @@ def processors() -> int:
     """How many processors this process may use: its share of them, if torchrun started several here."""
     here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, here // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def checked_threads(threads: int | None) -> int:
+    """Return the number of threads or workers to use: the given number, or one for each processor."""
+    if threads is None:
+        return processors()
+    if not 1 <= threads <= MOST_THREADS:
+        raise SeqloomError(
+            f"The number of threads must be from 1 to {MOST_THREADS:,}, got {quoted(threads)}.",
+            f"leave it out to use all {processors()} processors of this machine",
+        )
+    return threads
+
+
+def check_processes(processes: int) -> None:
+    """Raise if so many processes would only wait for one another."""
+    most = max(8, _MOST_PROCESSES * (os.cpu_count() or 1))
+    if processes > most:
+        raise SeqloomError(
+            f"--processes must be at most {most} on this machine, got {quoted(processes)}.",
+            f"it has {os.cpu_count()} processors; more processes than that are slower",
+        )
 
 
 def busy_elsewhere(seconds: float = 0.2) -> float:

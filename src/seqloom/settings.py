@@ -6,9 +6,12 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from seqloom.errors import SeqloomError, quoted
+
+_LARGEST = 1e30  # of a float: much more is infinite in single precision
 
 
 class Settings(BaseModel):
@@ -35,6 +38,16 @@ class Settings(BaseModel):
                 raise SeqloomError(f"{first['ctx']['error']} (in {where}).") from error
             message = first["msg"][0].lower() + first["msg"][1:]
             raise SeqloomError(f"{key} in {where}: {message}, got {quoted(first['input'])}.") from error
+
+    @field_validator("*")
+    @classmethod
+    def _can_be_computed_with(cls, value: Any) -> Any:
+        """Refuse numbers that no library takes: beyond 64 bits, or beyond single precision."""
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise PydanticCustomError("too_large", "input should fit into 64 bits")
+        if isinstance(value, float) and abs(value) > _LARGEST:
+            raise PydanticCustomError("too_large", f"input should be at most {_LARGEST:g}")
+        return value
 
     @classmethod
     def sections(cls) -> dict[str, type[Settings]]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from seqloom.config import Config, compose, from_tree, read_yaml
+from seqloom.data.config import DataConfig
+from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
+from seqloom.registry import architectures
+from seqloom.settings import Settings
+from seqloom.text.config import TextConfig
+from seqloom.training.config import TrainConfig
 
 
 @pytest.fixture
@@ -261,3 +269,54 @@ def test_a_model_that_reads_text_refuses_frames(sequences: Path, model: str) -> 
     values = {"data.train": str(sequences), "model.name": model, "data.heads_column": "1"}
     message = sentence(values=values)
     assert f"The model {model} reads text, and the sources of this data are files of features." in message
+
+
+def _numeric_options(section: str, kind: type[Settings]) -> Iterator[str]:
+    """The dotted names of the options of a section, and of sections in it, that are numbers."""
+    for name, info in kind.model_fields.items():
+        if name in kind.sections():
+            yield from _numeric_options(f"{section}.{name}", kind.sections()[name])
+        elif {int, float} & {info.annotation, *get_args(info.annotation)}:
+            yield f"{section}.{name}"
+
+
+def _every_numeric_option() -> Iterator[tuple[str, str]]:
+    """(model, option), the options of an architecture once for all that share them."""
+    shared = {"data": DataConfig, "text": TextConfig, "train": TrainConfig, "search": SearchConfig}
+    for section, kind in shared.items():
+        yield from (("transformer", option) for option in _numeric_options(section, kind))
+    for kind, name in {entry.settings: name for name, entry in architectures().items()}.items():
+        yield from ((name, option) for option in _numeric_options("model", kind))
+
+
+ABSURD = [0, -1, 0.0, -1.0, 1e-320, 2**31, 2**63 - 1, 2**63, 10**20, -(10**20), 1e30, 1e31, 1e300, -1e300]
+
+
+@pytest.mark.parametrize(("model", "option"), list(_every_numeric_option()))
+def test_an_absurd_number_is_accepted_or_refused_by_name(model: str, option: str) -> None:
+    errors = []
+    for number in (*ABSURD, math.inf, -math.inf, math.nan):
+        try:
+            made = compose(values={"model.name": model, option: number})
+        except SeqloomError as error:
+            errors.append(error.message)
+        else:
+            assert from_tree(yaml.safe_load(made.to_yaml()), "itself") == made
+    assert all(option.rpartition(".")[2] in message for message in errors)
+    assert len(errors) >= 6  # what is not finite, and what is beyond 64 bits or single precision
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "search.beam=99999999999999999999",
+        "search.beam=10001",
+        "search.max_length_factor=1e300",
+        "search.max_length_factor=1001",
+        "search.longest=1000001",
+        "train.threads=100000",
+    ],
+)
+def test_what_would_take_all_memory_or_threads_is_refused(option: str) -> None:
+    with pytest.raises(SeqloomError, match=option.partition("=")[0]):
+        compose(assignments=[option])

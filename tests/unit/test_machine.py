@@ -9,7 +9,15 @@ from types import SimpleNamespace
 import pytest
 
 from seqloom.errors import SeqloomError
-from seqloom.machine import busy_elsewhere, cache_folder, keep_freed_memory, make_cache_folder, processors
+from seqloom.machine import (
+    busy_elsewhere,
+    cache_folder,
+    check_processes,
+    checked_threads,
+    keep_freed_memory,
+    make_cache_folder,
+    processors,
+)
 
 
 def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -64,3 +72,17 @@ def test_a_cache_folder_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "file"))
     with pytest.raises(SeqloomError, match=r"cache folder .*file"):
         make_cache_folder("stores")
+
+
+def test_the_number_of_threads_is_bounded() -> None:
+    assert checked_threads(None) == processors()
+    assert checked_threads(1024) == 1024
+    for threads in (-1, 0, 1025, 100_000, 10**20):
+        with pytest.raises(SeqloomError, match="threads must be from 1 to 1,024"):
+            checked_threads(threads)
+
+
+def test_the_number_of_processes_is_bounded() -> None:
+    check_processes(8)
+    with pytest.raises(SeqloomError, match="--processes must be at most"):
+        check_processes(100_000)

@@ -121,7 +121,7 @@ def link(
     quiet: bool,
 ) -> tuple[Aligner, list[Links]]:
     """The trained aligner and the links of every pair, with a bar that shows how long it takes."""
-    from seqloom.machine import processors
+    from seqloom.machine import checked_threads
     from seqloom.progress import counter
     from seqloom.statistical.alignment.align import Aligner, passes
 
@@ -133,7 +133,7 @@ def link(
             "check the file's format and columns (--source-column, --target-column)",
         )
     say = None if quiet else lambda line: print(line, file=sys.stderr)
-    aligner = Aligner(numbers, threads=threads or processors())
+    aligner = Aligner(numbers, threads=checked_threads(threads))
     with counter(f"{model}: pairs", total=whole * passes(kind, iterations)) as advance:
         aligner.train(kind, iterations=iterations, agree=agree, say=say, on_progress=advance)
         return aligner, aligner.links(method, on_progress=advance)

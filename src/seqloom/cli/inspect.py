@@ -47,7 +47,9 @@ def gradients(
     out: Annotated[Path | None, typer.Option(help="Write the curves: .png, .svg, .pdf or .json.")] = None,
     style: Style = "page",
     batches: Annotated[int, typer.Option(min=1, help="Batches of 16 pairs, longest targets first.")] = 2,
-    max_distance: Annotated[int, typer.Option(min=1, help="How far back to look, in tokens.")] = 50,
+    max_distance: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="How far back to look, in tokens.")
+    ] = 50,
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="An option of the YAML files, e.g. data.train=pairs.tsv.")
     ] = None,

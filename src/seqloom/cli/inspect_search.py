@@ -37,7 +37,7 @@ def search(
     errors: Annotated[str | None, typer.Option(help="Count search errors on the lines of this file.")] = None,
     source_column: SourceColumn = None,
     beams: Annotated[str, typer.Option(help="The beam sizes to compare.")] = "1,2,5,10",
-    limit: Annotated[int, typer.Option(min=1, help="How many lines of the file.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=10**12, help="Number of lines of the file to use.")] = 100,
     expand: Annotated[
         int, typer.Option(min=1, help="Hypotheses to continue for the proof of a best one.")
     ] = 1000,

@@ -18,8 +18,9 @@ def launch(processes: int, *, restarts: int = 0) -> None:
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
-    from seqloom.machine import processors
+    from seqloom.machine import check_processes, processors
 
+    check_processes(processes)
     place = next(i for i, word in enumerate(sys.argv) if word.startswith("--processes"))
     rest = sys.argv[1:place] + sys.argv[place + (1 if "=" in sys.argv[place] else 2) :]
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, processors() // processes)))

@@ -17,7 +17,7 @@ def shortlist(
     data: Annotated[
         str | None, typer.Option(help="A table of pairs to learn from instead of the run's training pairs.")
     ] = None,
-    translations: Annotated[int, typer.Option(min=1, help="Of every source token.")] = 50,
+    translations: Annotated[int, typer.Option(min=1, max=1_000_000, help="Of every source token.")] = 50,
     frequent: Annotated[int, typer.Option(min=0, help="Target tokens that are always allowed.")] = 300,
     pairs: Annotated[int, typer.Option(min=1, help="Learn from so many pairs at the most.")] = 1_000_000,
     threads: Annotated[int | None, typer.Option(min=1, help="Processors to use; all if not given.")] = None,
@@ -30,7 +30,7 @@ def shortlist(
     from seqloom.corpus import Corpus
     from seqloom.decode.lexical import coverage, make_shortlist
     from seqloom.loading import use_of
-    from seqloom.machine import processors
+    from seqloom.machine import checked_threads
     from seqloom.progress import counter
     from seqloom.registry import architecture
     from seqloom.run import Run
@@ -60,7 +60,7 @@ def shortlist(
             tokenizers,
             translations=translations,
             frequent=frequent,
-            threads=threads or processors(),
+            threads=checked_threads(threads),
             on_progress=advance,
         )
     found = coverage(table, ((valid.source(i), valid.target(i)) for i in range(len(valid))))

@@ -184,9 +184,10 @@ def load_for(
     import torch
 
     from seqloom.loading import load_ensemble
+    from seqloom.machine import checked_threads
 
-    if threads:
-        torch.set_num_threads(threads)
+    if threads is not None:
+        torch.set_num_threads(checked_threads(threads))
     checkpoints = [checkpoint, *[None] * (len(runs) - 1)]
     together = load_ensemble(runs, checkpoints=checkpoints, space=cast("Space", space), device=device)
     together.search = wanted.options(together.search)

@@ -9,6 +9,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from seqloom.settings import Settings
 
 Norm = Literal["none", "length", "gnmt"]
+_MOST_TOKENS = 1_000_000  # of an output: tensors are made for the longest one
+
 Stop = Literal["ahead", "count", "hopeless", "length"]
 
 
@@ -21,7 +23,7 @@ def _words(value: object) -> object:
 class SearchConfig(Settings):
     """How translations are looked for."""
 
-    beam: int = Field(5, ge=1, description="hypotheses kept per sentence; 1 is greedy")
+    beam: int = Field(5, ge=1, le=10_000, description="hypotheses kept per sentence; 1 is greedy")
     nbest: int = Field(1, ge=1, description="answers per sentence")
     length_norm: Norm = Field(
         "length", description="log P is divided by |y|^α, or by ((5 + |y|) / 6)^α (gnmt), or by nothing (none)"
@@ -38,7 +40,9 @@ class SearchConfig(Settings):
     )
     groups: int = Field(1, ge=1, description="beams side by side that avoid each other's tokens")
     diversity: float = Field(0.0, ge=0, description="what a token costs that an earlier group goes on with")
-    no_repeat: int = Field(0, ge=0, description="no so many tokens in a row stand twice; 0 = they may")
+    no_repeat: int = Field(
+        0, ge=0, le=_MOST_TOKENS, description="no so many tokens in a row stand twice; 0 = they may"
+    )
     forbid: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
         (), description="words that no answer contains"
     )
@@ -48,10 +52,14 @@ class SearchConfig(Settings):
     shortlist: bool = Field(
         False, description="answers are made of a few likely tokens (seqloom shortlist), P is renormalised"
     )
-    min_length: int = Field(0, ge=0, description="tokens that an answer has at the least")
-    longest: int | None = Field(None, ge=1, description="tokens that an answer has at the most")
-    max_length_factor: float = Field(3.0, ge=0, description="a hypothesis is cut after this x source tokens")
-    max_length_extra: int = Field(50, ge=1, description="plus this many tokens")
+    min_length: int = Field(0, ge=0, le=_MOST_TOKENS, description="tokens that an answer has at the least")
+    longest: int | None = Field(
+        None, ge=1, le=_MOST_TOKENS, description="tokens that an answer has at the most"
+    )
+    max_length_factor: float = Field(
+        3.0, ge=0, le=1000, description="a hypothesis is cut after this x source tokens"
+    )
+    max_length_extra: int = Field(50, ge=1, le=_MOST_TOKENS, description="plus this many tokens")
     batch_tokens: int = Field(16_384, ge=1, description="source tokens x beam that are decoded together")
 
     @model_validator(mode="after")
@@ -98,7 +106,7 @@ class SearchConfig(Settings):
 class SamplingConfig(Settings):
     """How samples are drawn; the options that cut the distribution apply in the order of the fields."""
 
-    samples: int = Field(1, ge=1, description="answers drawn per sentence")
+    samples: int = Field(1, ge=1, le=10_000, description="answers drawn per sentence")
     seed: int = Field(1, ge=0, description="another seed, other samples")
     temperature: float = Field(1.0, ge=0, description="P^(1/this), renormalised; 0 = the most probable token")
     top_k: int = Field(0, ge=0, description="only the k most probable tokens; 0 = all")

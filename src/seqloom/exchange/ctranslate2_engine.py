@@ -26,7 +26,7 @@ from seqloom.decode.scoring import Pair, Progress, Score
 from seqloom.decode.torch_translator import TorchTranslator, batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.exchange.ctranslate2 import library, token_names
-from seqloom.machine import processors
+from seqloom.machine import checked_threads
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, UNK, Heads, Hypothesis
 
@@ -94,7 +94,7 @@ class CTranslate2Translator:
         self.folder, self.tokenizers, self.search = folder, tokenizers, search
         self.device, self.scores = device, scores
         self._room = math.inf if positions is None else positions
-        self.threads = threads or processors()
+        self.threads = checked_threads(threads)
         self._otherwise = otherwise
         self._source, self._target = token_names(tokenizers.source), token_names(tokenizers.target)
         self._ids = {name: id for id, name in enumerate(self._target)}

@@ -26,7 +26,7 @@ from seqloom.exchange.ctranslate2 import (
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator, is_exact
 from seqloom.exchange.ctranslate2_export import is_export, load_exported
 from seqloom.loading import answering, load, load_decoder
-from seqloom.machine import UnwritableCache
+from seqloom.machine import UnwritableCache, checked_threads
 from seqloom.models.transformer import TransformerSettings
 from seqloom.run import Run
 
@@ -94,8 +94,8 @@ def load_translator(
 def _with_torch(
     folder: Path, checkpoint: str | None, device: str, threads: int | None, wanted: Wanted
 ) -> Loaded:
-    if threads:
-        torch.set_num_threads(threads)
+    if threads is not None:
+        torch.set_num_threads(checked_threads(threads))
     ours = load(folder, checkpoint=checkpoint, device=device, workers=threads)
     if not isinstance(ours, TorchTranslator):
         return Loaded(ours, "own")

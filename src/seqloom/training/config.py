@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from seqloom.machine import MOST_THREADS
 from seqloom.settings import Settings
 
 _LIMITS = ("max_steps", "max_minutes", "max_epochs")
@@ -59,7 +60,9 @@ class TrainConfig(Settings):
         False, description="each process holds a slice of weights, gradients and moments (FSDP2), not all"
     )
     precision: Literal["float32", "bfloat16"] = Field("float32", description="of the matrix products")
-    threads: int | None = Field(None, ge=1, description="of the CPU; None = all, fewer beside other programs")
+    threads: int | None = Field(
+        None, ge=1, le=MOST_THREADS, description="of the CPU; None = all, fewer beside other programs"
+    )
     log_every: int = Field(50, ge=1, description="updates between reports")
     tensorboard: bool = Field(False, description="write TensorBoard files too")
     max_nonfinite: int = Field(20, ge=1, description="skipped updates in a row that end the run")

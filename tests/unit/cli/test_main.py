@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,3 +142,53 @@ def test_a_reader_that_leaves_early_is_no_traceback() -> None:
     writer.wait(timeout=60)
     writer.stderr.close()
     assert said == b""
+
+
+HUGE = "9" * 20
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("translate", "pairs", "text.txt", "--beam", HUGE),
+        ("translate", "pairs", "text.txt", "--nbest", HUGE),
+        ("translate", "pairs", "text.txt", "--threads", "100000"),
+        ("translate", "pairs", "text.txt", "--processes", "100000"),
+        ("translate", "pairs", "text.txt", "--set", "search.max_length_factor=1e300"),
+        ("translate", "pairs", "text.txt", "--samples", HUGE),
+        ("translate", "pairs", "text.txt", "--sample", "--top-k", HUGE),
+        ("translate", "pairs", "text.txt", "--sample", "--seed", HUGE),
+        ("translate", "pairs", "text.txt", "--sample", "--temperature", "1e300"),
+        ("evaluate", "pairs", "pairs.tsv", "--beam", HUGE),
+        ("evaluate", "pairs", "pairs.tsv", "--threads", HUGE),
+        ("evaluate", "pairs", "pairs.tsv", "--processes", HUGE),
+        ("rerank", "pairs", "text.txt", "--nbest", HUGE),
+        ("generate", "lm", "a man", "--count", HUGE),
+        ("generate", "lm", "a man", "--length", HUGE),
+        ("fill", "mlm", "a [MASK]", "--top", HUGE),
+        ("score", "pairs", "pairs.tsv", "--worst", HUGE),
+        ("shortlist", "pairs", "--threads", HUGE),
+        ("shortlist", "pairs", "--pairs", HUGE),
+        ("shortlist", "pairs", "--translations", HUGE),
+        ("shortlist", "pairs", "--frequent", HUGE),
+        ("align", "pairs.tsv", "--threads", HUGE),
+        ("inspect", "search", "pairs", "a man", "--beam", HUGE),
+        ("inspect", "search", "pairs", "--errors", "pairs.tsv", "--limit", HUGE),
+        ("inspect", "gradients", "pairs", "--max-distance", HUGE),
+        ("inspect", "gradients", "pairs", "--batches", HUGE),
+        ("data", "show", "pairs.tsv", "--count", HUGE),
+        ("data", "show", "pairs.tsv", "--seed", HUGE),
+        ("train", "pairs.tsv", "--out", "new", "--processes", HUGE),
+        ("train", "pairs.tsv", "--out", "new", "--set", "train.threads=100000"),
+    ],
+    ids=" ".join,
+)
+def test_an_absurd_number_is_used_or_refused(
+    words: tuple[str, ...], runs: Path, tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(runs, tmp_path / "runs", symlinks=True)
+    monkeypatch.chdir(tmp_path / "runs")
+    done = command(*words)
+    assert done.code in (0, 2), done.err
+    assert "Traceback" not in done.err
+    assert not Path("new").exists()

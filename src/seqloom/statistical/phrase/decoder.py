@@ -68,6 +68,7 @@ def map_tasks(work: Callable[[Task], Answer], tasks: Sequence[Task], workers: in
                 answer = work(task)
             yield answer
         return
+    workers = min(workers, -(-len(tasks) // _CHUNK))
     with multiprocessing.get_context("fork").Pool(workers, _begin, (work,)) as pool:
         yield from pool.imap(_run, tasks, chunksize=_CHUNK)
 

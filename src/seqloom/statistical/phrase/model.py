@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
-from seqloom.machine import processors
+from seqloom.machine import checked_threads
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
 from seqloom.statistical.alignment.align import Model, align
@@ -193,13 +193,13 @@ class PhraseModel:
 
     def translator(self, tokenizers: TokenizerPair, search: Any, *, workers: int | None) -> PhraseTranslator:
         """What translates text; of the search options only the number of answers means something here."""
-        return PhraseTranslator(self.decoder, tokenizers, nbest=search.nbest, workers=workers or processors())
+        return PhraseTranslator(self.decoder, tokenizers, nbest=search.nbest, workers=checked_threads(workers))
 
     def scorer(self, tokenizers: TokenizerPair, *, workers: int | None) -> PhraseScorer:
         """What finds the best derivation of given targets, among all that the table has."""
         limits = self.settings.limits()
         decoder = Decoder(self.table, self.language, self.weights, limits, self.settings.keep)
-        return PhraseScorer(decoder, tokenizers, workers=workers or processors())
+        return PhraseScorer(decoder, tokenizers, workers=checked_threads(workers))
 
     def state(self) -> dict[str, Tensor]:
         parts = {"table": self.table.to_tensors(), "language": self.language.to_tensors()}
