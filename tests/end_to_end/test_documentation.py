@@ -1,89 +1,269 @@
-"""The commands and the Python of README and docs run as they stand there, for a few steps."""
+"""Every block of Python and of shell in README, CONTRIBUTING and docs runs, in the order of its page.
+
+A page has a folder with small files under the names that it uses. Runs that it does not train itself are copies
+of the runs in tests/golden. Trainings are cut to a few steps (TRAIN_OPTIONS, SHORTENED); what does not run is
+listed with its reason (NOT_RUN).
+"""
 
 from __future__ import annotations
 
-import os
+import gzip
 import re
-import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
-from seqloom.data.tasks import generate
+from support.fork_server import Shell, fork_server
+from support.golden import GOLDEN, golden_run
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/getting-started.md"]
-# Long by nature, or in need of a network: these are covered by tests of their own.
-ELSEWHERE = ("seqloom demo", "seqloom data get")
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))),
+]
+RUN, SHOWN = ("bash", "console", "python"), ("yaml", "json", "")  # languages that run, and that are only shown
+
+# Added to every `seqloom train`.
+TRAIN_OPTIONS = [
+    *("--set", "model.size=tiny", "--set", "train.max_steps=2", "--set", "train.batch_tokens=300"),
+    *("--set", "train.threads=1", "--set", "search.longest=8"),  # a model that has learned nothing never ends
+]
+# What is replaced in blocks, because it would take minutes.
+SHORTENED = {
+    '"train.max_minutes": 10': '"train.max_steps": 2',
+    "--count 20000": "--count 200",
+    "--count 1000 ": "--count 50 ",
+    "restarts=3": "restarts=1",
+    "--layer 4 --head 4": "--layer 1 --head 2",
+    "head -1014": "head -8",
+}
+
+_MINUTES = "takes minutes"
+_BENCHMARK = "measures for minutes; tests/unit/benchmarks runs its parts"
+_MAKE = "sets up an environment"
+_RECORDINGS = "needs recordings and their features; see test_speech.py"
+# By page how a block begins that does not run, or a line of it, and why.
+NOT_RUN: dict[str, dict[str, str]] = {
+    "README.md": {"make demo": _MAKE},
+    "CONTRIBUTING.md": {"make setup": _MAKE, ".venv/bin/pytest tests/contracts": "see test_contributing.py"},
+    "docs/architecture.md": {"class StepModel(Protocol)": "a part of types.py"},
+    "docs/data.md": {"seqloom data get": "downloads; see tests/unit/data/test_datasets.py"},
+    "docs/decoding.md": {"seqloom train --source train.en.gz": "needs Multi30k, and minutes"},
+    "docs/getting-started.md": {
+        "make setup": _MAKE,
+        "seqloom demo": f"{_MINUTES}; see tests/unit/test_demo.py",
+    },
+    "docs/hmm.md": {"seqloom train train.en": "needs Multi30k, and minutes"},
+    "docs/long-inputs.md": {"python benchmarks/": _BENCHMARK},
+    "docs/marian.md": {"MarianMTModel": "needs transformers and a model of the hub"},
+    "docs/ngram.md": {"python benchmarks/": _BENCHMARK},
+    "docs/performance.md": {"python benchmarks/": _BENCHMARK},
+    "docs/phrase.md": {"python benchmarks/": _BENCHMARK},
+    "docs/recall.md": {"cd benchmarks": _BENCHMARK},
+    "docs/scaling.md": {
+        "python benchmarks/": _BENCHMARK,
+        "seqloom train pairs.tsv --out runs/mine --processes": "several processes; see test_team.py",
+    },
+    "docs/scan.md": {"seqloom train train_simple": "needs SCAN, and minutes; see test_recipes.py"},
+    "docs/security.md": {"pytest tests/fuzz": "is part of the tests"},
+    "docs/shortlist.md": {"python benchmarks/": _BENCHMARK},
+    "docs/speech.md": {
+        "pip install": _RECORDINGS,
+        "from pathlib import Path": _RECORDINGS,
+        "python benchmarks/": _BENCHMARK,
+    },
+    "docs/survival.md": {"seqloom data make": "kills a process; see test_kill_and_resume.py"},
+}
+# Runs that a page uses but does not train.
+RUNS = {
+    "runs/mine": "transformer",
+    "runs/first": "transformer",
+    "runs/tiny": "transformer",
+    "runs/numbers": "transformer",
+    "runs/x": "transformer",
+    "runs/from-a-stranger": "transformer",
+    "runs/attention": "lstm",
+    "runs/bottleneck": "prefix-lm",
+}
+MISSING = {"runs/missing"}  # and is meant to be
+# A block of Python that a page calls by this name later.
+SAVED_AS = {"docs/models.md": "my_model.py"}
 
 
-def blocks(page: str, language: str) -> list[str]:
+class Block(NamedTuple):
+    """A piece of code of a page."""
+
+    language: str
+    code: str
+
+    def without(self, beginnings: Sequence[str]) -> Block:
+        """What is left of the block: nothing if it begins in one of these ways, else the other lines."""
+        begins = tuple(beginnings)
+        if self.code.startswith(begins):
+            return self._replace(code="")
+        lines = self.code.replace("\\\n", " ").splitlines(keepends=True)
+        return self._replace(code="".join(line for line in lines if not line.startswith(begins)))
+
+    def script(self, file: Path) -> str:
+        """What a shell runs; Python is written to the file."""
+        code = self.code
+        for long, short in SHORTENED.items():
+            code = code.replace(long, short)
+        if self.language == "bash":
+            return code
+        if self.language == "console":
+            return "\n".join(line[2:] for line in code.splitlines() if line.startswith("$ "))
+        file.write_text(code, encoding="utf-8")
+        return f"python {file.name}"
+
+    def trained(self) -> list[str]:
+        """The runs that the block makes, also in a loop over models."""
+        loops = re.findall(r"for model in (.*); do", self.code)
+        models = [f"runs/{model}" for loop in loops for model in loop.split()]
+        return [*re.findall(r'(?:--out |out=")(runs/[\w-]+)', self.code), *models]
+
+
+FENCED = r"^```(?P<language>\w*)\n(?P<code>.*?)^```$"
+INDENTED = r"(?<=\n\n)(?P<indented>    (?:seqloom|python) .*\n(?:    .*\n)*)"
+
+
+def blocks(page: str) -> Iterator[Block]:
+    """The blocks of a page between fences, and those that are indented and begin with a command."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+    for found in re.finditer(f"{FENCED}|{INDENTED}".replace(".*?", r"[\s\S]*?"), text, flags=re.MULTILINE):
+        if found["indented"]:
+            yield Block("bash", re.sub(r"^    ", "", found["indented"], flags=re.MULTILINE))
+        else:
+            yield Block(found["language"], found["code"])
 
 
-def commands(page: str) -> list[str]:
-    lines = [line.partition("  #")[0].strip() for block in blocks(page, "bash") for line in block.splitlines()]
-    return [line for line in lines if "seqloom " in line and not line.startswith(ELSEWHERE)]
+def run_blocks(page: str) -> list[Block]:
+    """The blocks of a page that run, without what is listed as not run.
+
+    Blocks of Python without a shell between them are one session, as for a reader.
+    """
+    found: list[Block] = []
+    for block in (one.without([*NOT_RUN.get(page, {})]) for one in blocks(page) if one.language in RUN):
+        if block.language == "python" and found and found[-1].language == "python":
+            block = Block("python", f"{found.pop().code}\n{block.code}")
+        found.append(block)
+    return [block for block in found if block.code]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder: Path = tmp_path_factory.mktemp("documentation")
-    examples = list(generate("copy", 300, seed=3))
-    for name, part in (("pairs.tsv", examples), ("test.tsv", examples[:20])):
-        (folder / name).write_text("".join(f"{e.source}\t{e.target}\n" for e in part), encoding="utf-8")
-    (folder / "input.txt").write_text("1 2 3\n\n4 5\n", encoding="utf-8")
-    (folder / "bin").mkdir()
-    command = folder / "bin" / "seqloom"
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m seqloom "$@"\n', encoding="utf-8")
-    command.chmod(0o755)
-    return folder
+def shell() -> Iterator[Shell]:
+    with fork_server(TRAIN_OPTIONS) as started:
+        yield started
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_commands_of_a_page_run(page: str, folder: Path) -> None:
-    found = commands(page)
-    assert any("train" in line for line in found) and any("translate" in line for line in found)
-    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-    for line in found:
-        if line.startswith("seqloom train"):
-            line += " --set train.max_steps=2 --set model.width=16 --set model.ffn=16"
-        done = subprocess.run(
-            ["sh", "-c", line], cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True
-        )
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
+@pytest.mark.parametrize("page", [page for page in PAGES if run_blocks(page)])
+def test_the_blocks_of_a_page_run(page: str, shell: Shell, tmp_path: Path) -> None:
+    found = run_blocks(page)
+    write_files(tmp_path, page)
+    trained = {run for block in found for run in block.trained()}
+    used = {run for block in found for run in re.findall(r"runs/[\w-]+", block.code)}
+    for run in used - trained - MISSING:
+        shutil.copytree(golden_run(RUNS[run]), tmp_path / run, symlinks=True)
+    for block in found:
+        for run in block.trained():  # an earlier block may have shown another way to make it
+            shutil.rmtree(tmp_path / run, ignore_errors=True)
+        done = shell.run(block.script(tmp_path / SAVED_AS.get(page, "block.py")), tmp_path, timeout=120)
+        assert done.returncode == 0, f"{block.code}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
 
 
-def test_the_python_of_getting_started_runs(folder: Path) -> None:
-    (code,) = blocks("docs/getting-started.md", "python")
-    code = code.replace("runs/first", "runs/python").replace('"train.max_minutes": 10', '"train.max_steps": 2')
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_every_block_runs_or_is_listed_with_a_reason() -> None:
+    for page in PAGES:
+        assert {block.language for block in blocks(page)} <= {*RUN, *SHOWN}, page
+    for page, reasons in NOT_RUN.items():
+        lines = [line for block in blocks(page) for line in block.code.splitlines()]
+        for beginning in reasons:
+            assert any(line.startswith(beginning) for line in lines), f"{page} has no {beginning!r} any more"
 
 
-def test_the_example_architecture_passes_as_described(folder: Path) -> None:
-    """CONTRIBUTING's model is trained and used by name, from one file and nothing else."""
-    (code,) = blocks("CONTRIBUTING.md", "python")
-    use = """
-import seqloom
-short = {"train.max_steps": 2}
-translator = seqloom.train("pairs.tsv", out="runs/mean", model="mean", size="tiny", settings=short)
-assert [len(found) for found in translator.translate(["1 2", "3"], nbest=2)] == [2, 2]
-"""
-    (folder / "mean.py").write_text(code + use, encoding="utf-8")
-    done = subprocess.run([sys.executable, "mean.py"], cwd=folder, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def _copies(folder: Path) -> None:
+    """The corpora of the golden runs, and the same under the names of the pages."""
+    shutil.copytree(GOLDEN / "data", folder / "data")
+    text = {name: (GOLDEN / "data" / name).read_text(encoding="utf-8") for name in SAME}
+    for name, others in SAME.items():
+        for other in others:
+            (folder / other).write_text(text[name], encoding="utf-8")
+
+
+# By file of the golden corpora the names that pages have for such a file.
+SAME = {
+    "pairs.tsv": ["train.tsv", "clean.tsv", "en-de.tsv", "en-is.tsv", "words.tsv"],
+    "test.tsv": ["test.tsv", "valid.tsv", "val.tsv", "dev.tsv"],
+    "text.txt": ["text.txt", "target.txt", "english.txt", "german.txt", "test.txt", "valid.txt"],
+    "words.txt": ["input.txt", "lines.txt"],
+    "lines.tsv": ["begun.tsv"],
+    "tagged.tsv": ["tagged.tsv"],
+    "clips.tsv": ["clips.tsv"],
+}
+
+
+def write_files(folder: Path, page: str) -> None:
+    """The files that pages use."""
+    _copies(folder)
+    pairs = [line.split("\t") for line in (folder / "train.tsv").read_text(encoding="utf-8").splitlines()]
+    twice = [*pairs, *pairs]  # one page looks at line 211
+    _write(folder / "pairs.tsv", ["\t".join(pair) for pair in twice])
+    _write(folder / "gold.txt", ["1-1 2-2"] * len(twice))
+    _write(folder / "tickets.csv", ["id,english,german", *(f"{i},{a},{b}" for i, (a, b) in enumerate(pairs))])
+    _write(folder / "new.csv", ["id,english", "1,the cat sees the dog ."])
+    _write(folder / "test.csv", ["id,en", "1,the cat sees the dog ."])
+    (folder / "clean.tsv.gz").write_bytes(gzip.compress((folder / "clean.tsv").read_bytes()))
+    (folder / "web").mkdir()
+    columns = {"source": [a for a, _ in pairs], "target": [b for _, b in pairs]}
+    parquet.write_table(pyarrow.table(columns), folder / "web" / "part.parquet")
+    if page == "docs/syntax.md":
+        _write_trees(folder, pairs)
+    if page == "docs/evaluation.md":
+        _write_references(folder, pairs[:8])
+
+
+def _write_references(folder: Path, pairs: list[list[str]]) -> None:
+    """Sources with two references each, in files and in columns."""
+    _write(folder / "test.en", [source for source, _ in pairs])
+    for number in (1, 2):
+        _write(folder / f"test.de.{number}", [target for _, target in pairs])
+    _write(folder / "references.tsv", [f"{source}\t{target}\t{target}" for source, target in pairs])
+
+
+def _write_trees(folder: Path, pairs: list[list[str]]) -> None:
+    """Pairs whose sources have trees, as a column and as CoNLL-U: every word hangs on the one before it."""
+
+    def heads(source: str) -> str:
+        return " ".join(map(str, range(len(source.split()))))
+
+    def sentence(source: str) -> list[str]:
+        words = enumerate(source.split())
+        return [*(f"{i + 1}\t{word}" + "\t_" * 4 + f"\t{i}" + "\t_" * 3 for i, word in words), ""]
+
+    for name, part in (("train", pairs), ("test", pairs[:8]), ("input", pairs[:2])):
+        _write(folder / f"{name}.conllu", [line for source, _ in part for line in sentence(source)])
+        _write(folder / f"{name}.de", [target for _, target in part])
+    for name, part in (("pairs", pairs), ("test", pairs[:8])):
+        _write(folder / f"{name}.tsv", [f"{source}\t{target}\t{heads(source)}" for source, target in part])
+    _write(folder / "input.tsv", [f"{source}\t{heads(source)}" for source, _ in pairs[:2]])
+
+
+def _write(path: Path, lines: list[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def test_every_link_between_pages_leads_somewhere() -> None:
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
-    for page in pages:
-        for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text(encoding="utf-8")):
             if "://" not in target:
-                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+                assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
 
 
 def test_the_page_of_options_is_what_the_code_says() -> None:

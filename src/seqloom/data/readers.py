@@ -83,8 +83,7 @@ def check_targets_are_text(config: DataConfig) -> None:
 
 
 def _first_examples(config: DataConfig) -> list[Example]:
-    plain = config.model_copy(update={"heads_column": None})
-    return list(islice(read_corpus(plain, "train", DataReport()), _LOOKED_AT))
+    return list(islice(read_corpus(config, "train", DataReport()), _LOOKED_AT))
 
 
 def is_conllu(path: str) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from seqloom.data.columns import delimiter
-from seqloom.data.readers import check_has_columns, check_tables, read, read_source
+from seqloom.data.config import DataConfig
+from seqloom.data.readers import check_has_columns, check_tables, check_targets_are_text, read, read_source
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
 
@@ -85,6 +86,7 @@ def test_columns_named_for_other_uses_do_not_count(write: Write) -> None:
     [example] = read(path, heads_column="3", report=DataReport())
     assert (example.source, example.target, example.heads) == ("dogs bark", "Hunde bellen", (2, 0))
     assert sources(path, prefix="2") == ["dogs bark"]
+    check_targets_are_text(DataConfig(train=(path,), heads_column="3"))  # looks at the same columns
     [example] = read(path, target_column="2,3", report=DataReport())
     assert (example.source, example.target, example.columns) == ("dogs bark", "Hunde bellen", {"3": "2 0"})
 
