@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -24,6 +26,8 @@ _FEW_CHARACTERS = 128
 # the same corpus must give the same model on every machine.
 _THREADS = 4
 _NO_LIMIT = 2**30
+_LONG_LINE, _PART = 1000, 250  # characters: a longer line is looked at in parts for whether it repeats itself
+_LONG_WORD = 2000  # characters: no piece may have more than 8,000 bytes
 # Serialised messages are merged by concatenation: normalizer_spec (3) { escape_whitespaces (5): false }.
 # Training insists on true; afterwards a plain space is a character as any other, and never the mark of one.
 _KEEP_SPACES = b"\x1a\x02\x28\x00"
@@ -55,7 +59,7 @@ def train_sentencepiece(
     table = str.maketrans(dict.fromkeys([*_RESERVED, *dropped], _BOUNDARY))
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=(line.translate(table) for line in lines),
+        sentence_iterator=(line.translate(table) for line in _trainable(lines, kind)),
         model_writer=model,
         model_type=kind,
         vocab_size=size,
@@ -77,6 +81,39 @@ def train_sentencepiece(
     )
     got = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue()).get_piece_size()
     return Trained(model.getvalue() + _KEEP_SPACES, _notes(vocab_size, got))
+
+
+def _trainable(lines: Sequence[str], kind: Kind) -> Sequence[str]:
+    """Return the lines without what the trainer of that kind cannot cope with; ordinary lines stay."""
+    if kind == "word":
+        return [re.sub(f"{SPACE}?[^{SPACE}]{{{_LONG_WORD},}}", _BOUNDARY, line) for line in lines]
+    return _without_long_repeats(lines) if kind == "unigram" else lines
+
+
+def _without_long_repeats(lines: Sequence[str]) -> list[str]:
+    """Return the lines such that no long stretch of them, taken together, occurs twice.
+
+    The unigram trainer takes time quadratic in the length of such a stretch. The order of lines does not change
+    its result, so equal lines are scattered; long lines that mostly repeat themselves, or others, are reduced
+    to their new parts.
+    """
+    kept, seen = list[str](), set[str]()
+    for line in lines:
+        if len(line) <= _LONG_LINE:
+            kept.append(line)
+            continue
+        parts = _parts(line)
+        new = [part for part in dict.fromkeys(parts) if part not in seen]
+        seen.update(new)
+        kept.extend([line] if 2 * len(new) > len(parts) else new)
+    if len(set(kept)) < len(kept):
+        random.Random(0).shuffle(kept)
+    return kept
+
+
+def _parts(line: str) -> list[str]:
+    """Return the line cut into short parts, where possible before a space."""
+    return re.findall(f"(?s).{{1,{_PART}}}(?={SPACE}|$)|.{{{_PART}}}", line)
 
 
 def _size_and_rare(lines: Iterable[str], kind: Kind, vocab_size: int, fixed: int) -> tuple[int, list[str]]:
