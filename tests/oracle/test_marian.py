@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -397,3 +399,21 @@ def test_an_exported_run_equals_transformers(joint: bool, tmp_path: Path) -> Non
     model = transformers.MarianMTModel.from_pretrained(tmp_path / "marian").eval()
     tokenizer = transformers.MarianTokenizer.from_pretrained(tmp_path / "marian")
     check(compare(model, tokenizer, run, PLAIN))
+
+
+def test_the_code_of_the_readme_translates_as_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library()
+    run = trained(tmp_path, **{"train.max_steps": 60})
+    export_marian(run, tmp_path / "marian")
+    text = (tmp_path / "marian/README.md").read_text(encoding="utf-8")
+    example, code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    lines = [*PLAIN, f"  {PLAIN[0]}   ", unicodedata.normalize("NFD", PLAIN[1])]
+    monkeypatch.chdir(tmp_path / "marian")
+    variables: dict[str, Any] = {}
+    exec(example, variables)
+    variables["lines"] = lines
+    exec(code, variables)
+    ours = [best[0] for best in load(run, device="cpu").translate(lines)]
+    assert any(one.finished for one in ours)
+    for output, one in zip(variables["outputs"], ours, strict=True):
+        assert output == one.text or not one.finished

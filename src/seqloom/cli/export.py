@@ -46,13 +46,18 @@ def _to_ctranslate2(
         f"exported: {out} ({quantization}, {size / 1e6:.1f} MB), compared with the run on {verified['on']}",
         *(_agreement(name, found) for name, found in verified["answers"].items()),
         f"  given targets: scores of tokens within {verified['token_score_difference']:.1e}",
+        f"  plain CTranslate2: {_equal(verified['plain'])}, see {out / 'README.md'}",
+        *(f"  {note}" for note in report["notes"]),
         f"  seqloom translate {out} FILE",
     ]
 
 
 def _agreement(name: str, found: dict[str, Any]) -> str:
-    count = f"{found['equal']} of {found['sentences']} answers equal"
-    return f"  {name}: {count}, scores within {found['score_difference']:.1e}"
+    return f"  {name}: {_equal(found)}, scores within {found['score_difference']:.1e}"
+
+
+def _equal(found: dict[str, Any]) -> str:
+    return f"{found['equal']} of {found['sentences']} answers equal"
 
 
 def _to_marian(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,7 @@ from seqloom.types import BOS, EOS, UNK
 
 QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16", "int8_float16", "int8_bfloat16")
 
+_SIDES = ("source", "target")
 _ROWS = 2048  # of a table of positions that has no end of its own
 _INSIDE = ("relative", "rotary")  # positions that act in every attention, at any distance
 _ACTIVATIONS: dict[Activation, str] = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swiglu": "SWISH"}
@@ -87,12 +89,28 @@ def position_rows(settings: TransformerSettings) -> int | None:
 
 
 def token_names(tokenizer: Tokenizer) -> list[str]:
-    """A name for every id, no two the same: its piece, with the id behind it if another one looks alike."""
+    """Return a name for every id, no two the same: its piece, with the id behind it if another looks alike."""
     names: dict[str, None] = {}
-    for id, piece in enumerate(tokenizer.pieces(range(tokenizer.size))):
+    for id, piece in enumerate(tokenizer.names):
         names[piece if piece not in names else f"{piece}#{id}"] = None
     assert len(names) == tokenizer.size
     return list(names)
+
+
+def read_names(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the names of the tokens of the source and of the target in the folder of a model."""
+    shared = folder / "shared_vocabulary.json"
+    files = (shared, shared) if shared.exists() else (folder / f"{side}_vocabulary.json" for side in _SIDES)
+    source, target = (_read_names(file) for file in files)
+    return source, target
+
+
+def _read_names(file: Path) -> list[str]:
+    try:
+        names: list[str] = json.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise SeqloomError(f"The vocabulary {file} is missing or damaged.", "export the run again") from error
+    return names
 
 
 def write_model(

@@ -25,7 +25,7 @@ from seqloom.decode.config import SearchConfig
 from seqloom.decode.scoring import Pair, Progress, Score
 from seqloom.decode.torch_translator import TorchTranslator, batches_by_length
 from seqloom.errors import SeqloomError
-from seqloom.exchange.ctranslate2 import library, token_names
+from seqloom.exchange.ctranslate2 import library, read_names
 from seqloom.machine import checked_threads
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, UNK, Heads, Hypothesis
@@ -69,6 +69,11 @@ def is_exact(search: SearchConfig) -> bool:
     return search.beam == 1 or same_stop
 
 
+def length_penalty(search: SearchConfig) -> float:
+    """Return the length penalty with which CTranslate2 ranks and stops as such a search does."""
+    return search.length_penalty or (_NO_PENALTY if search.stop == "count" else 0.0)
+
+
 class CTranslate2Translator:
     """Translates as TorchTranslator does, by the CTranslate2 model in a folder.
 
@@ -96,7 +101,7 @@ class CTranslate2Translator:
         self._room = math.inf if positions is None else positions
         self.threads = checked_threads(threads)
         self._otherwise = otherwise
-        self._source, self._target = token_names(tokenizers.source), token_names(tokenizers.target)
+        self._source, self._target = read_names(folder)
         self._ids = {name: id for id, name in enumerate(self._target)}
 
     def translate(
@@ -196,7 +201,6 @@ class CTranslate2Translator:
         # At the maximum length all open hypotheses join up to beam - 1 completed ones: double patience does
         # not make a search that came so far longer, and lets it return every one of them.
         double = 2 if way.limit is not None and search.beam > 1 else 1
-        penalty = search.length_penalty or (_NO_PENALTY if search.stop == "count" else 0.0)
         special = [self._target[PAD], self._target[BOS]]
         return self._workers.translate_batch(
             [[self._source[id] for id in ids] for ids in sources],
@@ -204,7 +208,7 @@ class CTranslate2Translator:
             beam_size=search.beam,
             num_hypotheses=double * search.beam,
             patience=double,
-            length_penalty=penalty,
+            length_penalty=length_penalty(search),
             end_token=[self._target[EOS], *special],
             max_input_length=0,
             min_decoding_length=0,

@@ -13,6 +13,8 @@ from seqloom.errors import SeqloomError
 from seqloom.exchange.agreement import compare, score_difference, sentences
 from seqloom.exchange.ctranslate2 import check_can_hold, library, position_rows, write_model
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
+from seqloom.exchange.ctranslate2_plain import plain_code, plain_notes, plain_readme, verify_plain
+from seqloom.exchange.plain import README
 from seqloom.files import (
     SUMS,
     check_folder,
@@ -58,18 +60,23 @@ def export_ctranslate2(
         "positions": position_rows(config.model),
         "weights": sha256(run.weights(checkpoint)),
         "seqloom": __version__,
+        "notes": plain_notes(tokenizers, config.search),
     }
     with new_output_folder(out) as draft:
         write_model(draft, model, config.model, tokenizers, quantization)
-        tokenizers.save(draft / "tokenizer")
+        tokenizers.portable().save(draft / "tokenizer")
         write_atomically(draft / "config.yaml", sealed_text(config.to_yaml()))
         write_json(draft / REPORT, report)
         ours = TorchTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
-        report["verified"] = {"on": origin, **_verify(ours, load_exported(draft), lines)}
+        theirs = load_exported(draft)
+        code = plain_code(tokenizers, config.search, position_rows(config.model))
+        plain = verify_plain(code, draft, theirs, lines)
+        report["verified"] = {"on": origin, **_verify(ours, theirs, lines), "plain": plain.as_dict()}
         if quantization == "float32":
             _refuse_other_answers(report["verified"])
         write_json(draft / REPORT, report)
-        write_sums(draft)
+        write_sums(draft)  # before the README: that may be edited
+        write_atomically(draft / README, plain_readme(tokenizers, config.search, code))
     return report
 
 
@@ -114,14 +121,18 @@ def _verify(ours: TorchTranslator, theirs: CTranslate2Translator, lines: list[st
 
 def _refuse_other_answers(verified: dict[str, Any]) -> None:
     """Beams may end at other steps, see ctranslate2_engine; all else must be the same."""
+    for program, found in (
+        ("The exported model", verified["answers"]["greedy"]),
+        ("Plain CTranslate2", verified["plain"]),
+    ):
+        if first := found["first_other"]:
+            others = found["sentences"] - found["equal"]
+            raise SeqloomError(
+                f"{program} translates {others} of {found['sentences']} sentences differently from the run, "
+                f"first {first['source']!r}: nothing is written.",
+                "translate with --engine torch, and report this: it should not happen",
+            )
     greedy = verified["answers"]["greedy"]
-    if first := greedy["first_other"]:
-        others = greedy["sentences"] - greedy["equal"]
-        raise SeqloomError(
-            f"The exported model answers {others} of {greedy['sentences']} sentences otherwise than the run, "
-            f"first {first['source']!r}: nothing is written.",
-            "translate with --engine torch, and report this: it should not happen",
-        )
     apart = max(greedy["score_difference"], verified["token_score_difference"])
     if apart > TOLERANCE:
         raise SeqloomError(

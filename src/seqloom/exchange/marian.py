@@ -46,7 +46,7 @@ from seqloom.types import BOS, PAD
 # Options of their search that ours has not, and the values under which they do nothing.
 _NOT_TAKEN: dict[str, tuple[Any, ...]] = {
     "do_sample": (False,),
-    "early_stopping": (False,),
+    "early_stopping": (False, True),  # True is our search.stop=count
     "forced_bos_token_id": (),
     "min_length": (0,),
     "no_repeat_ngram_size": (0,),

@@ -39,8 +39,9 @@ from seqloom.exchange.marian_weights import (
     blocks_to_marian,
     embedding_to_marian,
 )
+from seqloom.exchange.plain import README, imports, normalized, readme, reserved_text
 from seqloom.exchange.supported import Supported
-from seqloom.files import write_bytes, write_json
+from seqloom.files import write_atomically, write_bytes, write_json
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.outputs import check_new_folder, new_output_folder
 from seqloom.run import Run
@@ -65,6 +66,19 @@ _SUPPORTED = Supported(
         "tie": ("auto", "all", "target", "none"),
     }
 )
+
+
+_IMPORT = "from transformers import MarianMTModel, MarianTokenizer"
+_CODE = """\
+tokenizer = MarianTokenizer.from_pretrained(folder)
+model = MarianMTModel.from_pretrained(folder)
+
+texts = [{line} for line in lines]
+batch = tokenizer(texts, return_tensors="pt", padding=True)
+outputs = tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
+"""
+_CHECKED = "read this folder again and compared all logits with those of the original model"
+_UNKNOWN = "An empty line is translated, and an unknown symbol is left out of an output."
 
 
 @dataclass(frozen=True)
@@ -111,6 +125,7 @@ def export_marian(
         write_tensors(draft / WEIGHTS, _weights(model, config.model), metadata={"format": "pt"})
         write_json(draft / CONFIG, _config(model, config.model, tokenizers))
         write_json(draft / GENERATION, _generation(config))
+        write_atomically(draft / README, _readme(config, tokenizers))
         difference = _verify(draft, model, tokenizers, config, texts)
     return Exported(folder, len(texts), difference, _notes(config, tokenizers))
 
@@ -200,15 +215,33 @@ def _symbols() -> dict[str, Any]:
 def _generation(config: Config) -> dict[str, Any]:
     assert isinstance(config.model, TransformerSettings)
     search = config.search
-    longest = search.max_length(config.data.max_length) + 1  # their maximum counts the start symbol
     return {
         **_symbols(),
         "bad_words_ids": [[PAD], [BOS]],  # never part of an answer
         "num_beams": search.beam,
         "length_penalty": search.length_penalty,
-        "early_stopping": False,
-        "max_length": min(longest, config.model.max_length),
+        "early_stopping": search.stop == "count",
+        "max_length": _longest(config) + 1,  # it counts the start symbol
     }
+
+
+def _longest(config: Config) -> int:
+    """Return the maximum length of an output, the end included."""
+    assert isinstance(config.model, TransformerSettings)
+    return min(config.search.max_length(config.data.max_length), config.model.max_length - 1)
+
+
+def _readme(config: Config, tokenizers: TokenizerPair) -> str:
+    """Return how transformers translates with the folder."""
+    code = imports(_CODE.format(line=normalized(tokenizers.source)), _IMPORT)
+    notes = [*reserved_text(tokenizers.source), _UNKNOWN, *_notes(config, tokenizers)]
+    return readme(
+        "A translation model for transformers",
+        code,
+        notes,
+        install="transformers torch sentencepiece",
+        checked=_CHECKED,
+    )
 
 
 def _comparable(lines: Sequence[str], tokenizers: TokenizerPair) -> list[str]:
@@ -264,12 +297,10 @@ def _differs(how: str) -> SeqloomError:
 
 def _notes(config: Config, tokenizers: TokenizerPair) -> list[str]:
     notes = []
-    if any(side.settings.normalizer.normalize == "nfc" for side in (tokenizers.source, tokenizers.target)):
-        notes.append(
-            "text must come in Unicode form NFC, as nearly all does: Marian's tokenizer does not see to it"
-        )
+    if tokenizers.source.settings.normalizer.normalize == "nfc":
+        notes.append("Text must be in Unicode form NFC, which the code of README.md sees to.")
+    if config.search.stop != "count":
+        notes.append(f"Beam search stops by another rule than search.stop={config.search.stop}.")
     if config.search.max_length_factor:
-        notes.append(
-            "the length of an answer is limited by one number for all lines, not by the length of the source"
-        )
+        notes.append(f"The maximum length of an output is {_longest(config)} tokens for every line.")
     return notes

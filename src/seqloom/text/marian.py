@@ -7,7 +7,7 @@ from typing import Literal
 
 from seqloom.errors import SeqloomError
 from seqloom.text.normalize import Normalizer, check_unicode
-from seqloom.text.tokenizer import Tokenizer, TokenizerSettings
+from seqloom.text.tokenizer import Tokenizer, TokenizerSettings, unknown_surface
 from seqloom.text.training import SPACE
 from seqloom.types import UNK
 
@@ -28,6 +28,7 @@ class MarianTokenizer(Tokenizer):
 
     SETTINGS = MarianSettings
     settings: MarianSettings
+    _APPENDED = b""  # SentencePiece marks spaces itself
 
     def __init__(self, model: bytes, settings: MarianSettings) -> None:
         super().__init__(model, settings)
@@ -37,6 +38,13 @@ class MarianTokenizer(Tokenizer):
     @property
     def size(self) -> int:
         return len(self.settings.vocabulary)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.settings.vocabulary
+
+    def portable(self) -> MarianTokenizer:
+        return MarianTokenizer(self._model + unknown_surface(""), self.settings)
 
     @property
     def vocabulary(self) -> tuple[str, ...]:
@@ -89,26 +97,8 @@ def as_marian(tokenizer: Tokenizer) -> MarianTokenizer:
             f"The tokenizer changes the text before it cuts it ({option}), and that of a Marian model cannot.",
             "train with text.lowercase=false and text.normalize=nfc",
         )
-    model = tokenizer.model + _own_spaces(
-        prefix=tokenizer.settings.kind != "char", collapse=normalizer.collapse_spaces
-    )
-    return MarianTokenizer(model, MarianSettings(vocabulary=_all_pieces(model)))
-
-
-def _own_spaces(*, prefix: bool, collapse: bool) -> bytes:
-    """What makes SentencePiece mark spaces itself, which `Tokenizer` does outside of it.
-
-    Appended to a serialised model it is merged into it: normalizer_spec (3) { add_dummy_prefix (3),
-    remove_extra_whitespaces (4), escape_whitespaces (5): true }.
-    """
-    return bytes([0x1A, 6, 0x18, prefix, 0x20, collapse, 0x28, True])
-
-
-def _all_pieces(model: bytes) -> tuple[str, ...]:
-    import sentencepiece
-
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    return tuple(processor.id_to_piece(list(range(processor.get_piece_size()))))
+    portable = tokenizer.portable()
+    return MarianTokenizer(portable.model, MarianSettings(vocabulary=portable.names))
 
 
 def _split_code(text: str) -> tuple[str, str]:

@@ -86,6 +86,11 @@ class TokenizerPair:
             for note in tokenizer.notes
         ]
 
+    def portable(self) -> TokenizerPair:
+        """Return the same tokenizers with models that plain SentencePiece can use, too."""
+        target = self.target.portable()
+        return TokenizerPair(target if self.reader is self.target else self.source.portable(), target)
+
     @classmethod
     def train(cls, config: TextConfig, pairs: Pairs, symbols: Sequence[str] = ()) -> TokenizerPair:
         """Tokenizers for such pairs, trained on a sample of them; they keep `symbols` whole beside the tags."""

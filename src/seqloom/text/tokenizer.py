@@ -28,6 +28,21 @@ _INSIDE_MASK = re.compile(rf"(?<={re.escape(MASK[0])})(?={re.escape(MASK[1:])})"
 _UNKNOWN = "⁇"
 
 
+def own_spaces(*, prefix: bool, collapse: bool, escape: bool) -> bytes:
+    """Return what sets SentencePiece's own treatment of spaces when it is appended to a serialised model.
+
+    It is merged into the model: normalizer_spec (3) { add_dummy_prefix (3), remove_extra_whitespaces (4),
+    escape_whitespaces (5) }.
+    """
+    return bytes([0x1A, 6, 0x18, prefix, 0x20, collapse, 0x28, escape])
+
+
+def unknown_surface(text: str) -> bytes:
+    """Return what sets the text of unknown pieces, likewise: trainer_spec (2) { unk_surface (44) }."""
+    encoded = text.encode()
+    return bytes([0x12, 3 + len(encoded), 0xE2, 0x02, len(encoded)]) + encoded
+
+
 class TokenizerSettings(Settings):
     """All that a tokenizer is besides its SentencePiece model."""
 
@@ -39,6 +54,8 @@ class Tokenizer:
     """Ids of a text, and the text of ids: decode(encode(text)) == normalize(text) with byte fallback."""
 
     SETTINGS: ClassVar[type[TokenizerSettings]] = TokenizerSettings
+    # Appended to the model: spaces are marked here, and a portable model would mark them once more.
+    _APPENDED: ClassVar[bytes] = own_spaces(prefix=False, collapse=False, escape=False)
 
     def __init__(self, model: bytes, settings: TokenizerSettings, notes: Iterable[str] = ()) -> None:
         import sentencepiece
@@ -46,7 +63,7 @@ class Tokenizer:
         self._model = model
         self.settings = settings
         self.notes = list(notes)
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model + self._APPENDED)
         self._prefix = _prefix(settings.kind)
         self._bytes = [self._bytes_of(id) for id in range(self.size)]
         self.gaps = False  # whether [MASK] in a text is the symbol; otherwise it is text as any other
@@ -87,6 +104,12 @@ class Tokenizer:
     def model(self) -> bytes:
         """The SentencePiece model, as its library writes it."""
         return self._model
+
+    def portable(self) -> Tokenizer:
+        """Return the same tokenizer with a model that encodes normalised text in plain SentencePiece, too."""
+        collapse = self.settings.normalizer.collapse_spaces
+        spaces = own_spaces(prefix=bool(self._prefix), collapse=collapse, escape=True)
+        return Tokenizer(self._model + spaces + unknown_surface(_UNKNOWN), self.settings, self.notes)
 
     @property
     def vocabulary(self) -> object:
@@ -152,10 +175,16 @@ class Tokenizer:
         return [self._pieces[id] for id in ids]
 
     @cached_property
-    def _pieces(self) -> list[str]:
+    def names(self) -> tuple[str, ...]:
+        """The pieces by id as SentencePiece spells them, also in front of a word."""
+        return tuple(str(self._processor.id_to_piece(id)) for id in range(self.size))
+
+    @cached_property
+    def _pieces(self) -> tuple[str, ...]:
         """By id, so that a thousand answers do not ask SentencePiece for each of their tokens."""
-        pieces = [str(self._processor.id_to_piece(id)) for id in range(self.size)]
-        return [piece.removeprefix(SPACE) for piece in pieces] if self.settings.kind == "word" else pieces
+        if self.settings.kind != "word":
+            return self.names
+        return tuple(name.removeprefix(SPACE) for name in self.names)
 
     def save(self, folder: str | Path, side: str) -> None:
         """Write SIDE.model and SIDE.json, with checksums of both."""

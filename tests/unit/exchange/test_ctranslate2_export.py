@@ -95,7 +95,7 @@ def test_other_answers_are_refused_and_nothing_is_written(
     right = ctranslate2._array
     monkeypatch.setattr(ctranslate2, "_array", lambda weight: right(weight)[..., ::-1].copy())
     with pytest.raises(
-        SeqloomError, match=r"answers \d+ of 64 sentences otherwise than the run, first 'a g j'"
+        SeqloomError, match=r"translates \d+ of 64 sentences differently from the run, first 'a g j'"
     ):
         export_ctranslate2(run.folder, tmp_path / "wrong")
     monkeypatch.setattr(ctranslate2, "_array", lambda weight: right(weight) * np.float32(1.003))

@@ -179,12 +179,12 @@ def test_weights_of_half_precision_and_any_name_of_a_shared_matrix_are_read(copy
 
 def test_options_of_search_are_taken_or_told(copy: Path, tmp_path: Path) -> None:
     change(copy / "generation_config.json", num_beams=6, max_length=100, length_penalty=0.5)
-    change(copy / "generation_config.json", no_repeat_ngram_size=3, early_stopping=True, do_sample=False)
+    change(copy / "generation_config.json", no_repeat_ngram_size=3, early_stopping="never", do_sample=False)
     imported = import_marian(copy, tmp_path / "run")
     search = imported.run.config().search
     assert (search.beam, search.length_penalty, search.max_length(7)) == (6, 0.5, 99)
     assert [note.split(" is ")[0] for note in imported.notes] == [
-        "early_stopping = True",
+        "early_stopping = never",
         "no_repeat_ngram_size = 3",
     ]
 
@@ -321,4 +321,4 @@ def test_without_a_plain_line_there_is_nothing_to_compare_on(ours: Path, tmp_pat
 
 def test_what_marian_cannot_do_is_told(ours: Path, tmp_path: Path) -> None:
     notes = export_marian(ours, tmp_path / "marian", LINES).notes
-    assert [note.split()[0:2] for note in notes] == [["text", "must"], ["the", "length"]]
+    assert [note.split()[0:2] for note in notes] == [["Text", "must"], ["The", "maximum"]]
