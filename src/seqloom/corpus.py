@@ -21,7 +21,7 @@ from seqloom.data.encoding import Encoder
 from seqloom.data.mixture import Mixture, by_temperature
 from seqloom.data.readers import check_given, check_targets_are_text, has_trees, read_corpus, read_shard
 from seqloom.data.report import DataReport, clean
-from seqloom.data.shards import Shard, corpora
+from seqloom.data.shards import Shard, check_read_again, corpora
 from seqloom.data.split import held_out_share, is_held_out
 from seqloom.data.store import TokenStore, cache_key
 from seqloom.data.stream import PairSource, StreamedShard, WindowStream
@@ -143,6 +143,7 @@ class Corpus:
     def _checksums(self) -> dict[str, str]:
         """The checksum of every data file."""
         sums = {}
+        check_read_again(chain.from_iterable(self._shards(part) for part in PARTS))
         for file in (file for part in PARTS for shard in self._shards(part) for file in shard if file):
             try:
                 sums[file] = sha256(Path(file))

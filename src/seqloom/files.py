@@ -19,6 +19,11 @@ SUMS = "sums.json"  # the checksums of a folder's files
 _SEAL_LINE = "# sha256 of the lines above: "
 
 
+def is_special(path: str | Path) -> bool:
+    """Return whether the path leads to a pipe, a device or a socket: reading it may never end."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
 def fsync(path: Path) -> None:
     """Forces a file or a folder's list of names to the disk."""
     handle = os.open(path, os.O_RDONLY)

@@ -9,14 +9,20 @@ import os
 import shutil
 import wave
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from seqloom.config import compose, from_tree, read_yaml
+from seqloom.corpus import Corpus
+from seqloom.data import tables
+from seqloom.data.columns import Selection
+from seqloom.data.config import Format
 from seqloom.data.lines import lines
+from seqloom.data.tables import rows
 from seqloom.errors import LONGEST, SeqloomError, quoted
-from seqloom.exchange.marian_folder import MarianConfig
+from seqloom.exchange.marian_folder import MarianConfig, read_options
 from seqloom.files import read_json
 from seqloom.run import Run
 from seqloom.statistical.ngram.arpa import read_arpa
@@ -59,9 +65,103 @@ def test_an_archive_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "a.npz").stat().st_size < 10_000
     assert read_features(str(tmp_path / "a.npz")).frames.shape == (1000, 1000)
     frames._archive.cache_clear()
-    monkeypatch.setattr(frames, "_LARGEST", 1_000_000)
+    monkeypatch.setattr(frames, "ARRAY_BYTES", 1_000_000)
     with pytest.raises(SeqloomError, match=r"an array in it has more than 1,000,000 bytes"):
         read_features(str(tmp_path / "a.npz"))
+
+
+def test_a_sparse_array(tmp_path: Path) -> None:
+    """A file that takes no room on the disk, and all memory when it is read."""
+    np.lib.format.open_memmap(tmp_path / "a.npy", mode="w+", dtype=np.uint8, shape=(1 << 19, 1 << 10)).flush()
+    with pytest.raises(SeqloomError, match="an array in it has more than 1,073,741,824 bytes"):
+        read_features(str(tmp_path / "a.npy"))
+
+
+def test_a_recording_without_end(tmp_path: Path) -> None:
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setparams((1, 2, 16_000, 0, "NONE", ""))
+    os.truncate(tmp_path / "a.wav", 1 << 31)
+    with pytest.raises(SeqloomError, match="it has more than 268,435,456 bytes"):
+        read_features(str(tmp_path / "a.wav"))
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.npz#key", "a.wav"])
+def test_features_from_a_pipe(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name.partition("#")[0])
+    with pytest.raises(SeqloomError, match="it is a pipe or a device"):
+        read_features(str(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json", "vocab.json", "source.spm"])
+def test_a_pipe_in_a_marian_folder(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(SeqloomError, match=f"{name} is a pipe or a device"):
+        read_options(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.parquet"])
+def test_training_data_from_a_pipe(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / name)
+    config = compose(values={"data.train": str(tmp_path / name)})
+    with pytest.raises(SeqloomError, match="training reads its data more than once"):
+        Corpus(config.data, config.text).prepare(lambda line: None)
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv"])
+def test_a_row_of_separators(format: Format, tmp_path: Path) -> None:
+    separator = "\t" if format == "tsv" else ","
+    (tmp_path / "a").write_text(f"a{separator}b\n" + separator * (5 << 20) + f"\nc{separator}d\n")
+    found = list(rows(str(tmp_path / "a"), format, Selection("1", ["2"])))
+    assert [picked for _, picked in found if isinstance(picked, str)] == ["more than 10,000 columns"]
+    assert len(found) == 3
+
+
+def _parquet(path: Path, source: Any, **options: Any) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    table = pyarrow.table({"source": source, "target": ["a"] * len(source)})
+    parquet.write_table(table, path, compression="brotli", **options)
+
+
+def test_a_parquet_page_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "PARQUET_PAGE_BYTES", 1 << 24)
+    _parquet(tmp_path / "a.parquet", ["x" * (1 << 25)])
+    assert (tmp_path / "a.parquet").stat().st_size < 1000
+    with pytest.raises(SeqloomError, match=r"unpacks to 33,554,4\d\d bytes; the limit is 16,777,216"):
+        list(rows(str(tmp_path / "a.parquet"), "parquet", Selection("source", ["target"])))
+
+
+@pytest.mark.parametrize(("encoding", "repeats"), [(None, True), ("DELTA_BYTE_ARRAY", True), ("PLAIN", False)])
+def test_few_parquet_cells_are_read_together_if_each_may_be_large(
+    encoding: str | None, repeats: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cells of 64 KiB that are in the file once: a dictionary of one, or each begins as the one before it."""
+    monkeypatch.setattr(tables, "PARQUET_BATCH_BYTES", 1 << 20)
+    batches: list[int] = []
+    parquet = pytest.importorskip("pyarrow.parquet")
+    read = parquet.ParquetFile.iter_batches
+
+    def counting(self: Any, batch_size: int, **options: Any) -> Any:
+        batches.append(batch_size)
+        return read(self, batch_size=batch_size, **options)
+
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", counting)
+    options = {"use_dictionary": False, "column_encoding": {"source": encoding}} if encoding else {}
+    _parquet(tmp_path / "a.parquet", ["x" * (1 << 16)] * 100, **options)
+    found = list(rows(str(tmp_path / "a.parquet"), "parquet", Selection("source", ["target"])))
+    assert [picked.source for _, picked in found if not isinstance(picked, str)] == ["x" * (1 << 16)] * 100
+    assert batches == [15 if repeats else 1024]
+
+
+@pytest.mark.parametrize("header", [b"\x1c" * 5000, b"\x15" + b"\xff" * 50, b"\x18\xff\xff\xff\x7f", b"\x1f"])
+def test_a_parquet_page_without_a_header(header: bytes, tmp_path: Path) -> None:
+    """Structures without end, a number without end, a text longer than the file, an unknown kind of value."""
+    _parquet(tmp_path / "a.parquet", ["".join(map(chr, range(1000, 9000)))], use_dictionary=False)
+    content = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(b"PAR1" + header + content[4 + len(header) :])
+    with pytest.raises(SeqloomError, match="is damaged after row 0"):
+        list(rows(str(tmp_path / "a.parquet"), "parquet", Selection("source", ["target"])))
 
 
 def test_sound_of_a_rate_that_cannot_be(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import seqloom
 
 PACKAGE = Path(seqloom.__file__).parent
 LAYERS = [
-    {"errors", "types", "settings", "registry", "files", "locks", "outputs"}
+    {"errors", "types", "settings", "registry", "files", "limits", "locks", "outputs"}
     | {"tensors", "machine", "progress", "team", "lazy"},
     {"text", "nn", "evaluate"},
     {"data", "models", "statistical"},

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from seqloom.errors import SeqloomError
-
-_LONGEST = 1 << 26  # bytes of a line: a small packed file can unpack to one that fills all memory
+from seqloom.limits import LINE_BYTES
 
 
 def lines(path: str) -> Iterator[str]:
@@ -27,10 +26,10 @@ def raw_lines(path: str) -> Iterator[str]:
     number = 0
     try:
         with opened(path) as stream:
-            for number, raw in enumerate(iter(partial(stream.readline, _LONGEST + 1), b""), 1):
-                if len(raw) > _LONGEST:
+            for number, raw in enumerate(iter(partial(stream.readline, LINE_BYTES + 1), b""), 1):
+                if len(raw) > LINE_BYTES:
                     raise SeqloomError(
-                        f"{shown(path)}, line {number} has more than {_LONGEST:,} bytes.", "cut it into lines"
+                        f"{shown(path)}, line {number} has more than {LINE_BYTES:,} bytes.", "cut it into lines"
                     )
                 text = raw.decode()
                 yield text.removeprefix("\ufeff") if number == 1 else text  # a byte order mark is no text

@@ -13,7 +13,7 @@ from seqloom.data.columns import Selection
 from seqloom.data.config import DataConfig, Format, Part
 from seqloom.data.lines import lines, shown
 from seqloom.data.report import DataReport
-from seqloom.data.shards import Shard, corpora
+from seqloom.data.shards import Shard, check_read_again, corpora
 from seqloom.data.syntax import Sentence, parse_heads, read_conllu
 from seqloom.data.tables import SUFFIXES, Malformed, Picked, rows, suffix, table_format
 from seqloom.errors import SeqloomError
@@ -83,6 +83,7 @@ def check_targets_are_text(config: DataConfig) -> None:
 
 
 def _first_examples(config: DataConfig) -> list[Example]:
+    check_read_again(chain.from_iterable(corpora(config, "train")))
     return list(islice(read_corpus(config, "train", DataReport()), _LOOKED_AT))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from glob import glob, has_magic
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from seqloom.data.config import DataConfig, Format, Part
 from seqloom.data.tables import SUFFIXES, suffix
 from seqloom.errors import SeqloomError
+from seqloom.files import is_special
 
 
 class Shard(NamedTuple):
@@ -66,3 +68,13 @@ def files(name: str, format: Format) -> list[str]:
 
 def _is_table(file: str) -> bool:
     return SUFFIXES.get(suffix(file), "conllu") != "conllu"
+
+
+def check_read_again(shards: Iterable[Shard]) -> None:
+    """Raise an error if a file can be read only once, as a pipe: training reads its data several times."""
+    for file in (file for shard in shards for file in shard if file):
+        if is_special(file):
+            raise SeqloomError(
+                f"The data file {file} is a pipe or a device, and training reads its data more than once.",
+                "give a file; or - and send the data to standard input",
+            )

@@ -18,7 +18,10 @@ from typing import Any, NamedTuple, TypeVar
 from seqloom.data.columns import Layout, Positions, Selection, delimiter, is_number, no_column, same_column
 from seqloom.data.config import Format
 from seqloom.data.lines import lines, opened, raw_lines, shown
+from seqloom.data.parquet_pages import unpacked_sizes
 from seqloom.errors import SeqloomError
+from seqloom.files import is_special
+from seqloom.limits import COLUMNS, PARQUET_BATCH_BYTES, PARQUET_PAGE_BYTES
 
 SUFFIXES: dict[str, Format] = {
     ".tsv": "tsv",
@@ -30,6 +33,8 @@ SUFFIXES: dict[str, Format] = {
     ".conllu": "conllu",
 }
 FALLBACK_KEYS = {"1": "source", "2": "target"}
+_TOO_WIDE = f"more than {COLUMNS:,} columns"
+_PARQUET_ROWS = 1024  # that are read together, unless they may be large
 _LOOKED_AT = 10  # lines that show a table's delimiter, header and columns
 
 Item = TypeVar("Item")
@@ -106,7 +111,10 @@ def rows(path: str, format: Format, selection: Selection) -> Iterator[tuple[Row,
 
 def _tsv_rows(path: str) -> Iterator[Row]:
     for number, line in enumerate(lines(path), 1):
-        yield Row(number, line, line.split("\t") if line else None)
+        if line.count("\t") >= COLUMNS:
+            yield Row(number, line, None, _TOO_WIDE)
+        else:
+            yield Row(number, line, line.split("\t") if line else None)
 
 
 def _csv_rows(path: str) -> Iterator[Row]:
@@ -130,7 +138,8 @@ def _csv_rows(path: str) -> Iterator[Row]:
         else:
             if cells is None:
                 return
-            yield Row(start, "".join(taken).rstrip("\r\n"), cells or None)
+            text = "".join(taken).rstrip("\r\n")
+            yield Row(start, text, None, _TOO_WIDE) if len(cells) > COLUMNS else Row(start, text, cells or None)
         start += len(taken)
 
 
@@ -166,8 +175,8 @@ def _parquet_table(path: str, selection: Selection) -> tuple[Iterator[Row], Pick
     except ImportError as error:
         hint = "pip install 'seqloom[data]'"
         raise SeqloomError(f"Reading {path} needs pyarrow, which is not installed.", hint) from error
-    if path == "-":
-        raise SeqloomError("Parquet cannot be read from standard input.", "name a file")
+    if path == "-" or is_special(path):
+        raise SeqloomError(f"Parquet cannot be read from {shown(path)}, which is a stream.", "name a file")
     damage = (pyarrow.ArrowException, OSError, UnicodeDecodeError)
     try:
         with opened(path):  # gives the usual sentences for a missing file or a folder
@@ -178,11 +187,12 @@ def _parquet_table(path: str, selection: Selection) -> tuple[Iterator[Row], Pick
     keys = _parquet_keys(path, selection, schema.names)
     roots = {_root(key, schema.names) for key in keys.all}
     wanted = [f.name for f in schema if f.name in roots or str(f.type) in ("string", "large_string")]
+    batch_size = _parquet_batch_size(path, table.metadata, set(wanted))
 
     def rows() -> Iterator[Row]:
         number = 0
         try:
-            for batch in table.iter_batches(batch_size=1024, columns=wanted):
+            for batch in table.iter_batches(batch_size=batch_size, columns=wanted):
                 for cells in batch.to_pylist():
                     number += 1
                     yield Row(number, "", cells)
@@ -190,6 +200,18 @@ def _parquet_table(path: str, selection: Selection) -> tuple[Iterator[Row], Pick
             raise SeqloomError(f"{path} is damaged after row {number}.", "fetch or write it again") from error
 
     return rows(), _by_key(path, keys)
+
+
+def _parquet_batch_size(path: str, metadata: Any, columns: set[str]) -> int:
+    """Return how many rows are read together; raise an error if a page unpacks to too much."""
+    sizes = unpacked_sizes(path, metadata, columns)
+    if sizes.largest_page > PARQUET_PAGE_BYTES:
+        raise SeqloomError(
+            f"{path} has a page that unpacks to {sizes.largest_page:,} bytes; the limit is "
+            f"{PARQUET_PAGE_BYTES:,}.",
+            "write the file with smaller pages or row groups",
+        )
+    return max(1, min(_PARQUET_ROWS, PARQUET_BATCH_BYTES // max(1, sizes.largest_repeated)))
 
 
 def _parquet_keys(path: str, selection: Selection, names: list[str]) -> Keys:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import ConfigDict, Field
 
 from seqloom.errors import SeqloomError
-from seqloom.files import read_object
+from seqloom.files import is_special, read_object
 from seqloom.settings import Settings
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -110,6 +110,9 @@ def read_options(folder: Path) -> dict[str, Any]:
     """What config.json says, and generation_config.json, which wins; null is as if not given."""
     if not folder.is_dir():
         raise SeqloomError(f"There is no folder {folder}.", f"give the one that holds {CONFIG}")
+    for file in folder.iterdir():
+        if is_special(file):
+            raise SeqloomError(f"{file} is a pipe or a device.", "remove it from the folder")
     options = read_object(folder / CONFIG)
     if (folder / GENERATION).exists():
         options |= read_object(folder / GENERATION)

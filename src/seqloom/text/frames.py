@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.errors import SeqloomError
-from seqloom.files import read_sealed, sealed, write_json
+from seqloom.files import is_special, read_sealed, sealed, write_json
+from seqloom.limits import ARRAY_BYTES
 from seqloom.settings import Settings
 from seqloom.text.config import Center
 from seqloom.text.features import SUFFIXES, feature_file
 from seqloom.text.sound import SHIFT, Frames, UnreadableFrames, cepstra, mfcc, no_file, read_wav
 
 __all__ = ["FrameReader", "Frames", "UnreadableFrames", "mfcc", "read_features"]
-
-_LARGEST = 1 << 30  # bytes of an array in an archive: a small one can unpack to any size
 
 
 class FrameSettings(Settings):
@@ -175,6 +174,8 @@ def _stacked(frames: NDArray[np.floating[Any]], stack: int) -> Frames:
 def read_features(line: str) -> Features:
     """The features that a line names, as they are: of a .wav file its cepstra, else the array in the file."""
     path = feature_file(line)
+    if is_special(path):
+        raise UnreadableFrames(path, "it is a pipe or a device", "give the path of a file")
     if path.lower().endswith(".wav"):
         samples, rate = read_wav(path)
         return Features(cepstra(samples, rate), rate)
@@ -212,9 +213,13 @@ def _archive(path: str, changed: int) -> Any:
     archive = np.load(path, allow_pickle=False)
     if isinstance(archive, np.ndarray):
         raise ValueError("a single array, whatever its name says")
-    if any(entry.file_size > _LARGEST for entry in archive.zip.infolist()):
-        raise UnreadableFrames(path, f"an array in it has more than {_LARGEST:,} bytes", "save it as .npy")
+    if any(entry.file_size > ARRAY_BYTES for entry in archive.zip.infolist()):
+        raise _too_large(path)
     return archive
+
+
+def _too_large(path: str) -> UnreadableFrames:
+    return UnreadableFrames(path, f"an array in it has more than {ARRAY_BYTES:,} bytes", "cut the sequence")
 
 
 def _as_frames(line: str, array: NDArray[Any]) -> Frames:
@@ -226,6 +231,8 @@ def _as_frames(line: str, array: NDArray[Any]) -> Frames:
             "it is not an array of numbers, steps by features",
             f"got {array.dtype} of shape {array.shape}",
         )
+    if frames.size * np.dtype(np.float32).itemsize > ARRAY_BYTES:
+        raise _too_large(line)
     frames = frames.astype(np.float32)
     if not np.isfinite(frames).all():
         raise UnreadableFrames(line, "a number in it is not finite", "compute the features again")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.errors import SeqloomError
+from seqloom.limits import SOUND_BYTES
 
 Frames = NDArray[np.float32]  # (S, F)
 
@@ -16,6 +17,7 @@ CEPSTRA = 13
 SHIFT = 0.01  # seconds from one frame to the next; each looks at 25 ms
 _LOWEST_RATE = 1000  # samples per second in which the bands of the cepstra still have room
 _HIGHEST_RATE = 1_000_000  # what claims more is damaged, and its windows would take all memory
+_BLOCK = 1 << 20  # samples that are passed on together, as a list of Python's numbers
 _REACH = 2  # frames to each side that a slope is fitted to
 
 
@@ -47,7 +49,8 @@ def cepstra(samples: Frames, rate: int) -> Frames:
     options.frame_opts.dither = 0.0  # the same sound, the same frames
     options.frame_opts.snip_edges = False  # a frame for every 10 ms, however short the sound
     stream = kaldi.OnlineMfcc(options)
-    stream.accept_waveform(rate, samples.tolist())
+    for start in range(0, len(samples), _BLOCK):
+        stream.accept_waveform(rate, samples[start : start + _BLOCK].tolist())
     stream.input_finished()
     found = [stream.get_frame(i) for i in range(stream.num_frames_ready)]
     static = np.asarray(found, np.float32).reshape(len(found), CEPSTRA)
@@ -68,6 +71,8 @@ def deltas(frames: Frames) -> Frames:
 def read_wav(path: str | Path) -> tuple[Frames, int]:
     """Samples (N,) in the range of 16 bits, all channels mixed into one, and their number per second."""
     try:
+        if Path(path).stat().st_size > SOUND_BYTES:
+            raise UnreadableFrames(path, f"it has more than {SOUND_BYTES:,} bytes", "cut the recording")
         with wave.open(str(path), "rb") as file:
             width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             data = file.readframes(file.getnframes())
