@@ -21,6 +21,8 @@ from seqloom.training.checkpoint import AVERAGE, BEST, MODEL, Checkpoints, check
 from seqloom.training.log import read_metrics
 from seqloom.types import Head
 
+EXPORT_REPORT = "export.json"  # in an exported folder, which is read as a run without checkpoints
+
 
 @dataclass(frozen=True)
 class Run:
@@ -128,6 +130,11 @@ class Run:
         for name in names:
             if (folder / name / MODEL).is_file():
                 return folder / name / MODEL
+        if (self.folder / EXPORT_REPORT).is_file():
+            raise SeqloomError(
+                f"{self.folder} is an exported model, not a run: it has no checkpoints.",
+                "give the run directory that it was exported from",
+            )
         raise SeqloomError(
             f"{self.folder} has no checkpoint yet.", f"seqloom resume {self.folder} goes on training"
         )

@@ -27,9 +27,8 @@ from seqloom.files import (
 )
 from seqloom.models.transformer import TransformerSettings
 from seqloom.outputs import new_output_folder
-from seqloom.run import Run
+from seqloom.run import EXPORT_REPORT, Run
 
-REPORT = "export.json"
 TOLERANCE = 1e-3  # of a score; float32 sums in another order differ by about 1e-6 per token
 
 
@@ -66,7 +65,7 @@ def export_ctranslate2(
         write_model(draft, model, config.model, tokenizers, quantization)
         tokenizers.portable().save(draft / "tokenizer")
         write_atomically(draft / "config.yaml", sealed_text(config.to_yaml()))
-        write_json(draft / REPORT, report)
+        write_json(draft / EXPORT_REPORT, report)
         ours = TorchTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
         theirs = load_exported(draft)
         code = plain_code(tokenizers, config.search, position_rows(config.model))
@@ -74,7 +73,7 @@ def export_ctranslate2(
         report["verified"] = {"on": origin, **_verify(ours, theirs, lines), "plain": plain.as_dict()}
         if quantization == "float32":
             _refuse_other_answers(report["verified"])
-        write_json(draft / REPORT, report)
+        write_json(draft / EXPORT_REPORT, report)
         write_sums(draft)  # before the README: that may be edited
         write_atomically(draft / README, plain_readme(tokenizers, config.search, code))
     return report
@@ -82,7 +81,7 @@ def export_ctranslate2(
 
 def is_export(folder: str | Path) -> bool:
     """Return whether the folder is one that `seqloom export --to ctranslate2` wrote."""
-    return all((Path(folder) / name).is_file() for name in (REPORT, "model.bin"))
+    return all((Path(folder) / name).is_file() for name in (EXPORT_REPORT, "model.bin"))
 
 
 def load_exported(
@@ -92,7 +91,7 @@ def load_exported(
     folder, run = Path(folder), Run.open(folder)
     if (folder / SUMS).is_file():  # not yet, while it is verified
         check_folder(folder)
-    positions = read_json(folder / REPORT)["positions"]
+    positions = read_json(folder / EXPORT_REPORT)["positions"]
     return CTranslate2Translator(
         folder,
         run.tokenizers(),

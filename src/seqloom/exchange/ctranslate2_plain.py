@@ -43,6 +43,9 @@ results = translator.translate_batch(
 )
 outputs = [{output} for result in results]
 """
+_LENGTH_NOTE = (
+    "The maximum length of an output is that of the longest line, and PAD or BOS would end an output."
+)
 _MARIAN_CODES = """\
 codes = [line[: line.find("<<") + 2] if line.startswith(">>") else "" for line in lines]
 texts = [line[len(code) :] for code, line in zip(codes, lines)]
@@ -78,11 +81,7 @@ def plain_notes(tokenizers: TokenizerPair, search: SearchConfig) -> list[str]:
 
 def plain_readme(tokenizers: TokenizerPair, search: SearchConfig, code: str) -> str:
     """Return the README of the exported folder."""
-    notes = [
-        *reserved_text(tokenizers.source),
-        "The maximum length of an output is that of the longest line, not one for each line.",
-        *plain_notes(tokenizers, search),
-    ]
+    notes = [*reserved_text(tokenizers.source), _LENGTH_NOTE, *plain_notes(tokenizers, search)]
     return readme(
         "A translation model for CTranslate2",
         code,
@@ -123,12 +122,14 @@ def _encoding(tokenizer: Tokenizer) -> str:
     """Return the lines that make `pieces` of `lines`."""
     if isinstance(tokenizer, MarianTokenizer) and any(name.startswith(">>") for name in tokenizer.names):
         return _MARIAN_CODES
-    return f"texts = [{normalized(tokenizer)} for line in lines]\npieces = source.encode(texts, out_type=str)"
+    if (line := normalized(tokenizer)) == "line":
+        return "pieces = source.encode(lines, out_type=str)"
+    return f"texts = [{line} for line in lines]\npieces = source.encode(texts, out_type=str)"
 
 
 def _longest(search: SearchConfig, positions: int | None) -> str:
     """Return the expression for the maximum length of an output, the end included."""
-    tokens = f"{search.max_length_factor} * (max(map(len, pieces), default=0) + 1)"
-    limits = [f"int({tokens}) + {search.max_length_extra}"]
+    tokens = f"int({search.max_length_factor} * (max(map(len, pieces), default=0) + 1)) + "
+    limits = [f"{tokens if search.max_length_factor else ''}{search.max_length_extra}"]
     limits += [str(limit) for limit in (search.longest, positions) if limit is not None]
     return limits[0] if len(limits) == 1 else f"min({', '.join(limits)})"

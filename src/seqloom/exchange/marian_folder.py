@@ -114,6 +114,11 @@ def read_options(folder: Path) -> dict[str, Any]:
         if is_special(file):
             raise SeqloomError(f"{file} is a pipe or a device.", "remove it from the folder")
     options = read_object(folder / CONFIG)
+    if "model_type" not in options:
+        raise SeqloomError(
+            f"{folder} is not the folder of a Marian model: its {CONFIG} has no model_type.",
+            "give a folder as transformers or seqloom export --to hf-marian writes it",
+        )
     if (folder / GENERATION).exists():
         options |= read_object(folder / GENERATION)
     return {name: value for name, value in options.items() if value is not None}

@@ -18,7 +18,7 @@ from seqloom.exchange.agreement import compare, sentences
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
 from seqloom.exchange.ctranslate2_export import export_ctranslate2, is_export, load_exported
 from seqloom.exchange.engines import Wanted, load_translator
-from seqloom.loading import load
+from seqloom.loading import load, load_scorer
 from seqloom.pipeline import continue_run, create
 from seqloom.run import Run
 from seqloom.types import Hypothesis
@@ -201,6 +201,16 @@ def test_an_exported_folder_has_one_engine(exported: Path) -> None:
     for engine, checkpoint in (("torch", None), ("auto", "best")):
         with pytest.raises(SeqloomError, match="holds one model, in CTranslate2's format"):
             load_translator(exported, engine, checkpoint=checkpoint)
+
+
+def test_an_exported_folder_is_not_a_run(exported: Path, tmp_path: Path) -> None:
+    for use in (
+        lambda: export_ctranslate2(exported, tmp_path / "again"),
+        lambda: load_scorer(exported),
+    ):
+        with pytest.raises(SeqloomError, match="is an exported model, not a run") as error:
+            use()
+        assert "exported from" in error.value.hint
 
 
 def test_an_unknown_engine(run: Run) -> None:

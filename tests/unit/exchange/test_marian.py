@@ -236,6 +236,11 @@ def test_a_model_that_is_another_is_refused(
     refused(copy, tmp_path / "run", match)
 
 
+def test_another_kind_of_folder_is_refused(copy: Path, tmp_path: Path) -> None:
+    change(copy / "config.json", model_type=None)
+    refused(copy, tmp_path / "run", r"is not the folder of a Marian model: its config\.json has no model_type")
+
+
 def test_a_wrong_value_is_named(copy: Path, tmp_path: Path) -> None:
     change(copy / "generation_config.json", num_beams="many")
     with pytest.raises(SeqloomError, match=r"config\.num_beams in .*copy.*got 'many'"):
