@@ -71,6 +71,23 @@ def back(runs: Path) -> Path:
     return runs / "back"
 
 
+@pytest.fixture(scope="session")
+def exportable(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
+    """A folder with the runs `run` (a Transformer that every format can hold) and `ngram`, and lines.txt."""
+    folder = tmp_path_factory.mktemp("export")
+    lines = [f"{a} {b}\t{b} {a.upper()}\n" for a in "abcdef" for b in "ghijk"]
+    (folder / "pairs.tsv").write_text("".join(lines))
+    (folder / "text.txt").write_text("".join(lines).replace("\t", " "))
+    (folder / "lines.txt").write_text("a g\n\nb h k\nc\n")
+    words = {"text.tokenizer": "word", "text.byte_fallback": False}
+    for name, values in (
+        ("run", {**SETTINGS, "model.name": "transformer-postnorm", "data.train": str(folder / "pairs.tsv")}),
+        ("ngram", {"model.name": "ngram", "data.train": str(folder / "text.txt")}),
+    ):
+        continue_run(create(compose(values={**values, **words}), folder / name, quiet=True), quiet=True)
+    return folder
+
+
 class Result(NamedTuple):
     """What a command printed and how it ended."""
 

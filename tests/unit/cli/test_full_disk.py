@@ -14,44 +14,12 @@ from typing import Any
 
 import pytest
 
-from seqloom.config import compose
-from seqloom.pipeline import continue_run, create
-
 Command = Callable[..., Any]
 Limit = Callable[[int], None]
 LIMITS = (0, 100, 1_000, 3_000, 10_000, 20_000, 1 << 30)
-SETTINGS: dict[str, Any] = {
-    "model.name": "transformer-postnorm",
-    "model.size": "tiny",
-    "model.width": 16,
-    "model.heads": 2,
-    "model.ffn": 16,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "train.max_steps": 2,
-    "train.threads": 1,
-}
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
-    """A folder with the runs `marian` and `ngram`."""
-    folder = tmp_path_factory.mktemp("full")
-    (folder / "pairs.tsv").write_text("".join(f"{a} {b}\t{b} {a}\n" for a in "abcdef" for b in "ghijk"))
-    (folder / "text.txt").write_text("".join(f"{a} {b}\n" for a in "abcdef" for b in "ghijk"))
-    ngram = {name: value for name, value in SETTINGS.items() if name.startswith("text.")}
-    for name, values in (
-        ("marian", {**SETTINGS, "data.train": str(folder / "pairs.tsv")}),
-        ("ngram", {**ngram, "model.name": "ngram", "data.train": str(folder / "text.txt")}),
-    ):
-        continue_run(create(compose(values=values), folder / name, quiet=True), quiet=True)
-    return folder
-
-
 WRITERS: dict[str, tuple[tuple[str, ...], str]] = {
-    "safetensors": (("export", "{run}", "--to", "hf-marian", "--out", "{out}"), "marian"),
-    "ctranslate2": (("export", "{run}", "--to", "ctranslate2", "--out", "{out}"), "marian"),
+    "safetensors": (("export", "{run}", "--to", "hf-marian", "--out", "{out}"), "run"),
+    "ctranslate2": (("export", "{run}", "--to", "ctranslate2", "--out", "{out}"), "run"),
     "gzip": (("export", "{run}", "--to", "arpa", "--out", "{out}"), "ngram"),
 }
 
@@ -69,13 +37,13 @@ def _outcomes(command: Command, full_disk: Limit, words: list[str]) -> Iterator[
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_an_output_is_complete_or_absent(
-    writer: str, folder: Path, command: Command, tmp_path: Path, full_disk: Limit
+    writer: str, exportable: Path, command: Command, tmp_path: Path, full_disk: Limit
 ) -> None:
     if writer == "ctranslate2":
         pytest.importorskip("ctranslate2")
     words, run = WRITERS[writer]
     out = tmp_path / ("out.arpa.gz" if writer == "gzip" else "out")
-    given = [word.format(run=folder / run, out=out) for word in words]
+    given = [word.format(run=exportable / run, out=out) for word in words]
     failures = 0
     for limit, done in _outcomes(command, full_disk, given):
         if done.code:
@@ -101,9 +69,9 @@ def test_a_run_whose_tokenizer_cannot_be_written_is_absent(
 
 
 def test_a_shortlist_is_kept_when_the_new_one_cannot_be_written(
-    folder: Path, command: Command, tmp_path: Path, full_disk: Limit
+    exportable: Path, command: Command, tmp_path: Path, full_disk: Limit
 ) -> None:
-    run = Path(shutil.copytree(folder / "marian", tmp_path / "run", symlinks=True))
+    run = Path(shutil.copytree(exportable / "run", tmp_path / "run", symlinks=True))
     assert command("shortlist", run, "--translations", 1).code == 0
     before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
     full_disk(100)
@@ -113,12 +81,12 @@ def test_a_shortlist_is_kept_when_the_new_one_cannot_be_written(
 
 
 def test_a_model_that_cannot_be_converted_is_translated_by_torch(
-    folder: Path, command: Command, tmp_path: Path, full_disk: Limit, monkeypatch: pytest.MonkeyPatch
+    exportable: Path, command: Command, tmp_path: Path, full_disk: Limit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ctranslate2")
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path))
     full_disk(100)
-    done = command("translate", folder / "marian", "--beam", "1", "--json", given="a g\n")
+    done = command("translate", exportable / "run", "--beam", "1", "--json", given="a g\n")
     assert done.code == 0 and '"engine": "torch"' in done.out
     assert "cannot be written: File too large" in done.err
     assert os.listdir(tmp_path / "ctranslate2") == []
@@ -126,13 +94,13 @@ def test_a_model_that_cannot_be_converted_is_translated_by_torch(
 
 @pytest.mark.parametrize("to", ["hf-marian", "ctranslate2"])
 def test_permissions_of_exported_files_follow_the_umask(
-    to: str, folder: Path, command: Command, tmp_path: Path
+    to: str, exportable: Path, command: Command, tmp_path: Path
 ) -> None:
     if to == "ctranslate2":
         pytest.importorskip("ctranslate2")
     before = os.umask(0o022)
     try:
-        assert command("export", folder / "marian", "--to", to, "--out", tmp_path / "out").code == 0
+        assert command("export", exportable / "run", "--to", to, "--out", tmp_path / "out").code == 0
     finally:
         os.umask(before)
     files = [file for file in (tmp_path / "out").rglob("*") if file.is_file()]
