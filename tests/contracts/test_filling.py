@@ -79,7 +79,7 @@ def test_only_what_is_hidden_costs_something(model: Any, batch: Batch) -> None:
 
 
 def test_it_overfits_eight_texts_and_fills_them_right(fill_case: Any, hidden_in: Callable[..., Batch]) -> None:
-    model = fill_case.build(dropout=0.0).float().train()
+    model = fill_case.build(**fill_case.known(dropout=0.0)).float().train()
     config = TrainConfig(learning_rate=3e-3)
     updater = Updater(model, config)
     batch = hidden_in(TEXTS, PLACES)
