@@ -77,7 +77,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/shortlist.md": {"python benchmarks/": _BENCHMARK},
     "docs/speech.md": {
         "pip install": _RECORDINGS,
-        "from pathlib import Path": _RECORDINGS,
+        "import seqloom": _RECORDINGS,
         "python benchmarks/": _BENCHMARK,
     },
     "docs/survival.md": {"seqloom data make": "kills a process; see test_kill_and_resume.py"},

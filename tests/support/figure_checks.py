@@ -95,12 +95,13 @@ def _axes_faults(axes: Axes, figure: Figure) -> Iterator[str]:
 
 
 def _overlap(first: Text, second: Text, renderer: Any) -> bool:
-    """Whether two texts with the same rotation overlap: their boxes, turned back, intersect."""
+    """Return whether two texts with the same rotation overlap or touch: their boxes, turned back, do."""
     boxes = [_turned_back(text, renderer) for text in (first, second)]
     (left, low, right, high), (other_left, other_low, other_right, other_high) = boxes
     across = min(right, other_right) - max(left, other_left)
     upward = min(high, other_high) - max(low, other_low)
-    return across > TOLERANCE and upward > 0.1 * (high - low) + TOLERANCE
+    touches = across > -0.2 * (high - low)  # words in a line need a gap between them
+    return touches and upward > 0.1 * (high - low) + TOLERANCE
 
 
 def _turned_back(text: Text, renderer: Any) -> tuple[float, float, float, float]:

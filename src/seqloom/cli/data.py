@@ -54,7 +54,8 @@ def check(
 
         first = result.corpora[0]
         words = {name.replace("_", " "): n.histogram for name, n in first.lengths.items() if "words" in name}
-        title = f"Lengths of {first.pairs:,} pairs: {first.name}"
+        names = ", ".join(Path(part).name for part in first.name.split(" | "))
+        title = f"Lengths of {first.pairs:,} pairs: {names}"
         write_drawing(LengthHistograms(words), plot, style=style, title=title)
     if as_json:
         _print_json(result.as_dict())

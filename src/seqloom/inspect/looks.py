@@ -22,8 +22,8 @@ class Look(NamedTuple):
 _LINES = (("-", ""), ("--", "//"), ("-.", "xx"))  # with their hatches
 # The order fixes the looks of the models that are compared most often; any other name has a look of its own.
 _KNOWN = (
-    *("transformer", "lstm-last", "lstm-bilinear", "gru-last", "rnn-last", "phrase", "hmm"),
-    *("lm", "ngram", "prefix-lm", "lstm-additive", "mlm", "transformer-relative", "hmm-lm"),
+    *("transformer", "lstm-last", "lstm-bilinear", "gru-last", "phrase", "rnn-last", "lstm-additive"),
+    *("lm", "ngram", "prefix-lm", "hmm", "mlm", "transformer-relative", "hmm-lm"),
 )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqloom.inspect.grid import Names, label_grid, place_ticks
 from seqloom.inspect.labels import readable, shortened, text_width
-from seqloom.inspect.picture import BLUE, PAGE, SKY, Style, legend_below
+from seqloom.inspect.picture import BLUE, PAGE, SKY, Style
 from seqloom.inspect.stacks import StackSearch
 
 if TYPE_CHECKING:
@@ -17,27 +17,29 @@ _COVERED, _PRUNED = "#e6edf6", "#d0d5db"
 _COLUMN, _ROW = 0.42, 0.32  # inches on a page
 _SCORES = 2.8  # inches, the width of the panel of scores and ranks
 _COUNTS = 1.8  # inches, the height of the panel of stacks
+_REST = 1.6  # inches, the height of the title and of the labels between and under the panels
 
 
 def page_size(search: StackSearch) -> tuple[float, float]:
     """Return width and height of the figure on a page, in inches."""
     left, top = _names(search).margins(PAGE)
     columns = max(3.5, len(search.source) * _COLUMN)
-    return left + columns + _SCORES + 0.8, top + len(search.steps) * _ROW + _COUNTS + 2.0
+    return left + columns + _SCORES + 0.8, top + len(search.steps) * _ROW + _COUNTS + _REST
 
 
 def draw_stacks(search: StackSearch, figure: Figure, style: Style) -> None:
     """Draw phrases and scores above, the stacks below."""
     left, top = _names(search).margins(style)
     width, height = style.size or page_size(search)
-    width, height = width - left - _SCORES - 0.8, height - top - _COUNTS - 2.0 * style.text / PAGE.text
+    scores = _SCORES * (1.4 if style.size else 1)
+    width, height = width - left - scores - 0.8, height - top - _COUNTS - (2.3 if style.size else _REST)
     cell = width / len(search.source), height / len(search.steps)
-    grid = figure.subplots(2, 2, width_ratios=(width, _SCORES), height_ratios=(height, _COUNTS))
+    grid = figure.subplots(2, 2, width_ratios=(width, scores), height_ratios=(height, _COUNTS))
     _phrases(grid[0][0], search, cell, style)
     _scores(grid[0][1], search, cell[1], style)
     _counts(grid[1][0], search, cell[0], style)
     grid[1][1].axis("off")
-    legend_below(figure, _legend(), style)
+    grid[1][1].legend(handles=_legend(), loc="center")
 
 
 def _names(search: StackSearch) -> Names:
@@ -80,6 +82,7 @@ def _scores(axes: Axes, search: StackSearch, row_height: float, style: Style) ->
     axes.spines["left"].set_visible(False)
     axes.set_ylabel("rank in its stack")
     axes.set_xlabel("cost")
+    axes.locator_params(axis="x", nbins=5)
 
 
 def _counts(axes: Axes, search: StackSearch, cell: float, style: Style) -> None:
@@ -107,8 +110,8 @@ def _legend() -> list[Any]:
     from matplotlib.patches import Patch
 
     return [
-        Patch(fc=BLUE, label="phrase; cost so far; kept"),
-        Patch(fc=SKY, label="estimate of the rest; recombined"),
+        Patch(fc=BLUE, label="cost so far; kept"),
+        Patch(fc=SKY, label="estimated rest;\nrecombined"),
         Patch(fc=_PRUNED, label="pruned"),
         Patch(fc=_COVERED, ec="0.85", label="covered before"),
     ]

@@ -86,6 +86,7 @@ def _faulty(draw: Any) -> list[str]:
         ("overlapping tick labels", lambda axes: axes.set_yticks([0.5, 0.52], ["aaa", "bbb"])),
     ],
 )
+@pytest.mark.filterwarnings("ignore:constrained_layout not applied")
 def test_the_checks_find_the_fault(fault: str, draw: Any) -> None:
     faults = _faulty(draw)
     assert faults and all(one.startswith(fault) for one in faults)
