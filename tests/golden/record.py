@@ -176,13 +176,16 @@ def _translations(name: str, searches: dict[str, list[str]]) -> dict[str, Any]:
     model, engine = name.split()
     folder = f"fixtures/{'transformer' if model == 'ensemble' else model}"
     command = ["translate", folder, SOURCES.get(model, LINES), "--engine", engine, "--json", "--threads", "1"]
-    return {search: _hypotheses(run(*command, *options)) for search, options in searches.items()}
+    return {
+        search: _hypotheses(run(*command, *options), alignment="--alignment" in options)
+        for search, options in searches.items()
+    }
 
 
-def _hypotheses(printed: str) -> list[Any]:
-    kept = ("text", "score", "log_prob", "finished", "alignment")
+def _hypotheses(printed: str, *, alignment: bool) -> list[Any]:
+    kept = ("text", "score", "log_prob", "finished", *(["alignment"] if alignment else []))
     lines = [line["hypotheses"] for line in _json(printed)]
-    return [[{key: one[key] for key in kept if one[key] != []} for one in found] for found in lines]
+    return [[{key: one[key] for key in kept} for one in found] for found in lines]
 
 
 def _short_trainings() -> Iterator[tuple[str, Path]]:
