@@ -45,7 +45,7 @@ def compose(
     for key, value in (values or {}).items():
         if value is not None:
             _put(tree, key, _without_paths(value))
-    for key, value in _assigned(assignments):
+    for key, value in assigned(assignments):
         _put(tree, key, value)
     config = from_tree(tree, where=str(file) if file else "the options")
     _check_columns_are_used(config.data)
@@ -78,7 +78,7 @@ def _with_frames(config: Config) -> Config:
 def search_options(assignments: Iterable[str]) -> dict[str, Any]:
     """The options of the search that are assigned, by their names in the section."""
     options = {}
-    for key, value in _assigned(assignments):
+    for key, value in assigned(assignments):
         section, _, name = key.partition(".")
         if section != "search" or name not in SearchConfig.model_fields:
             raise unknown_option(key, [f"search.{known}" for known in SearchConfig.model_fields], "--set")
@@ -86,7 +86,7 @@ def search_options(assignments: Iterable[str]) -> dict[str, Any]:
     return options
 
 
-def _assigned(assignments: Iterable[str]) -> Iterator[tuple[str, Any]]:
+def assigned(assignments: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Key and value of every `a.b=c`."""
     for assignment in assignments:
         key, separator, text = assignment.partition("=")

@@ -20,6 +20,7 @@ from seqloom.config import Config, compose
 from seqloom.corpus import Corpus
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import parse_metrics
+from seqloom.extending import change_limits
 from seqloom.feeding import collator, feeder, sharer
 from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
 from seqloom.fitting import fit_run
@@ -169,13 +170,19 @@ def _check(config: Config) -> torch.device:
     return device
 
 
-def continue_run(run: Run, *, quiet: bool = False, team: Team | None = None) -> TrainState:
-    """Trains a run from where it stands: from the beginning, or from its newest checkpoint.
+def continue_run(
+    run: Run, *, limits: Sequence[str] = (), quiet: bool = False, team: Team | None = None
+) -> TrainState:
+    """Train a run from its newest checkpoint, or from the beginning if it has none.
 
-    A team of processes trains one model together; each of them calls this.
+    `limits` are changed limits of training, e.g. ["train.max_steps=1000"]; a finished run continues if it has
+    not reached them. A team of processes trains one model together; each of them calls this.
     """
     team = team or Team()
     with _only_trainer(run) if team.leads else nullcontext():
+        if limits and team.leads:
+            change_limits(run, limits)
+        team.wait()
         return _train(run, quiet=quiet, team=team)
 
 

@@ -20,7 +20,7 @@ LAYERS = [
     {"data", "models", "statistical"},
     {"decode", "training"},
     {"config", "run", "building", "loading", "inspect", "serve"},
-    {"corpus", "feeding", "validation", "fitting", "pipeline", "testset", "warmstart", "exchange"},
+    {"corpus", "feeding", "validation", "fitting", "extending", "pipeline", "testset", "warmstart", "exchange"},
     {"demo"},
     {"cli", "__init__", "__main__"},
 ]

@@ -81,9 +81,16 @@ def train(
 
 def resume(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A new limit: train.max_steps, max_minutes, max_epochs or patience."),
+    ] = None,
     processes: Annotated[int, typer.Option(min=1, help=ON_THIS_MACHINE)] = 1,
 ) -> None:
-    """Go on training a run from its newest checkpoint, exactly as if it had never stopped."""
+    """Continue training a run from its newest checkpoint, exactly as if it had never stopped.
+
+    With --set train.max_steps=... a finished run trains for longer.
+    """
     from seqloom.pipeline import continue_run
     from seqloom.run import Run
     from seqloom.team import joined
@@ -93,6 +100,6 @@ def resume(
         return
     opened = Run.open(run)
     with joined(opened.config().train.device) as team:
-        state = continue_run(opened, team=team)
+        state = continue_run(opened, limits=set_ or (), team=team)
     if state.finished and team.leads:
         print(f"trained: {run} ({state.step:,} steps: {state.finished})")

@@ -275,6 +275,15 @@ class Checkpoints:
     def has_average(self) -> bool:
         return (self.folder / AVERAGE).exists()
 
+    def remove_average(self) -> None:
+        """Remove the averaged weights; `best` points to the best checkpoint again."""
+        if not self.has_average():
+            return
+        state = self.restore_state(tidy=False)
+        if state is not None and state.best_step is not None and self.path(state.best_step).exists():
+            point_to(self.folder / BEST, f"step-{state.best_step}")
+        remove_folder(self.folder / AVERAGE)
+
     def save_average(self, model: nn.Module, steps: list[int], *, best: bool) -> None:
         """Adds the averaged weights beside the checkpoints, and points `best` to them if they are."""
         with new_folder(self.folder / AVERAGE) as folder:

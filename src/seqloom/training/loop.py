@@ -219,6 +219,13 @@ class Trainer:
             return f"reached train.max_minutes={config.max_minutes:g}"
         return f"reached train.max_epochs={config.max_epochs}"
 
+    def _lost_patience(self) -> str:
+        """Return the reason for early stopping, if there is one."""
+        config, worse = self.config, self.state.worse
+        if config.patience and worse >= config.patience:
+            return f"{config.best_by} has not improved for {worse} validations"
+        return ""
+
     def _report(self, window: Window) -> None:
         """Writes the measurements since the last report; the only place that waits for the device."""
         values = window.close(self.state, self.team)
@@ -250,7 +257,7 @@ class Trainer:
 
     def _validate(self) -> bool:
         """Measures the weights that would be served, remembers the best, and saves; False if it was stopped."""
-        state, config, before = self.state, self.config, (self.state.best, self.state.best_step)
+        state, before = self.state, (self.state.best, self.state.best_step)
         self.layout.collect(self.learner, self.model)
         if self.average:
             self.average.swap()
@@ -271,8 +278,7 @@ class Trainer:
                 f"validation at step {state.step:,} is not finite (NaN or infinity), so its checkpoint cannot "
                 f"be the best; if this happens again, {_AGAINST_DIVERGING}"
             )
-        if config.patience and state.worse >= config.patience and not state.finished:
-            state.finished = f"{config.best_by} has not improved for {state.worse} validations"
+        state.finished = state.finished or self._lost_patience()
         self.log.record("valid", state.step, {**result.metrics, "best": improved, "seconds": state.seconds})
         if not self._save():
             state.best, state.best_step = before  # what is not on the disk cannot be served
@@ -326,6 +332,8 @@ class Trainer:
         if restored is None:
             return self.state
         tensors, self.state = restored
+        if self.state.finished:  # unless the limits were raised since then
+            self.state.finished = self._reason_to_end(self._progress()) or self._lost_patience()
         self.updater.restore(tensors)
         if self.average:
             for name, weight in self.average.live.items():
