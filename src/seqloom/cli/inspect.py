@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from torch import nn
 
     from seqloom.data.store import TokenStore
-    from seqloom.inspect.gradients import GradientFlow
+    from seqloom.inspect.gradients import Curve, GradientFlow
 
 app = typer.Typer(no_args_is_help=True, help="Look inside a model: its gradients, its attention, its search.")
 app.command()(attention)
@@ -118,6 +119,10 @@ def _print(flows: list[GradientFlow]) -> None:
     console = Console()
     for flow in flows:
         console.print(_table(flow))
+        if flow.overflows:
+            console.print(
+                f"{flow.overflows:,} gradients overflow even in double precision; the means leave them out.\n"
+            )
         if flow.spectral_radius is not None:
             console.print(f"largest |λ| of W: {flow.spectral_radius:.4f}\n", highlight=False)
 
@@ -138,8 +143,11 @@ def _table(flow: GradientFlow) -> Table:
         table.add_column(head, justify="right")
     longest = max(len(curve.norm) for curve in columns.values())
     for distance in (distance for distance in SHOWN if distance < longest):
-        cells = (
-            f"{curve.norm[distance]:.2e}" if distance < len(curve.norm) else "" for curve in columns.values()
-        )
-        table.add_row(str(distance), *cells)
+        table.add_row(str(distance), *(_cell(curve, distance) for curve in columns.values()))
     return table
+
+
+def _cell(curve: Curve, distance: int) -> str:
+    if distance >= len(curve.norm):
+        return ""
+    return "overflow" if math.isinf(curve.norm[distance]) else f"{curve.norm[distance]:.2e}"

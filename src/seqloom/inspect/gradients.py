@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -30,11 +31,20 @@ SENTENCES = 16  # per batch: every target step costs one backward pass over all 
 
 @dataclass(frozen=True)
 class Curve:
-    """Gradients by distance 0, 1, 2 …, averaged over all rows and steps that reach so far."""
+    """Gradients by distance 0, 1, 2 …, averaged over all rows and steps that reach so far.
+
+    Gradients that overflow are counted and left out of the means; a mean of nothing else is infinite.
+    """
 
     norm: list[float]  # the mean norm
     ratio: list[float]  # the same, divided by the mean norm at distance 0 of the same rows and steps
     count: list[int]  # how many gradients the means are of
+    overflows: list[int] = field(default_factory=list)  # how many are not finite, even in double precision
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; JSON has no infinity, so a mean that is infinite is None."""
+        finite = {name: [_or_none(mean) for mean in getattr(self, name)] for name in ("norm", "ratio")}
+        return {**asdict(self), **finite}
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,17 @@ class GradientFlow(Inspection):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all curves as plain data."""
-        return asdict(self)
+        return {
+            **asdict(self),
+            "curves": {kind: curve.to_dict() for kind, curve in self.curves.items()},
+            "prediction": self.prediction.to_dict() if self.prediction else None,
+        }
+
+    @property
+    def overflows(self) -> int:
+        """How many gradients of all curves are not finite."""
+        curves = [*self.curves.values(), *([self.prediction] if self.prediction else [])]
+        return sum(sum(curve.overflows) for curve in curves)
 
     def _alone(self) -> GradientComparison:
         from seqloom.inspect.gradient_picture import GradientComparison
@@ -83,6 +103,8 @@ def measure_gradients(
 ) -> GradientFlow:
     """Norms of ∂J_i/∂(state, input vector) by distance, without dropout; the model stays as it is.
 
+    They are computed in double precision: a gradient that grows tenfold at each step overflows a float at 38.
+
     One backward pass per target step i serves all rows of a batch: rows do not see each other, so the gradient
     of the sum of their losses is the gradient of each. `on_progress` hears of every step.
     """
@@ -96,7 +118,7 @@ def measure_gradients(
             targets = batch.target_out[:, i : i + 1]
             loss = cross_entropy(hidden[:, i : i + 1], probe.output, targets).total
             gradients = probe.gradients(loss, i)
-            norms = {kind: g.double().norm(dim=-1) for kind, g in gradients.items()}  # each (B, positions)
+            norms = {kind: g.norm(dim=-1) for kind, g in gradients.items()}  # each (B, positions)
             if eigen:
                 norms["prediction"] = eigen.norms(gradients["hidden"][:, i], longest=i).flip(1)
             for kind, found in norms.items():
@@ -157,7 +179,7 @@ class _Probe:
     def __init__(self, model: nn.Module) -> None:
         if not hasattr(model, "hidden"):
             raise _no_gradients(model, "is not trained by gradient")
-        self._model = cast(Any, deepcopy(model).eval())
+        self._model = cast(Any, deepcopy(model).eval().double())  # gradients that explode overflow a float soon
         self.output: nn.Linear = self._model.output
         self._batch: Batch | None = None
         self._inputs: dict[str, Tensor] = {}
@@ -181,6 +203,8 @@ class _Probe:
 
     def forward(self, batch: Batch) -> Tensor:
         """What the output layer sees, (B, T, A)."""
+        if batch.source.is_floating_point():
+            batch = replace(batch, source=batch.source.double())
         self._batch = batch
         self._inputs.clear()
         self._states.clear()
@@ -225,20 +249,28 @@ class _Sums:
 
     def __init__(self, longest: int) -> None:
         self._norms, self._nearest = torch.zeros(2, longest + 1, dtype=torch.float64)
-        self._counts = torch.zeros(longest + 1, dtype=torch.int64)
+        self._counts, self._overflows = torch.zeros(2, longest + 1, dtype=torch.int64)
 
     def add(self, norms: Tensor, distances: Tensor, rows: Tensor) -> None:
         """Adds norms (B, positions) at distances (B, positions) of the rows (B,) that are real at this step."""
         nearest = norms[distances == 0].unsqueeze(1).expand_as(norms)  # a row has one position at distance 0
         seen = rows.unsqueeze(1) & (distances >= 0) & (distances < len(self._counts))
+        finite = norms.isfinite() & nearest.isfinite()
+        self._overflows += distances[seen & ~finite].cpu().bincount(minlength=len(self._counts))
+        seen &= finite
         places = distances[seen].cpu()
         self._norms.index_add_(0, places, norms[seen].cpu())
         self._nearest.index_add_(0, places, nearest[seen].cpu())
         self._counts += places.bincount(minlength=len(self._counts))
 
     def curve(self) -> Curve:
-        """The means up to the longest distance that was met; a ratio to nothing is 0."""
-        met = self._counts > 0
+        """Return the means up to the longest distance that was met; a ratio to nothing is 0."""
+        met = self._counts + self._overflows > 0
         norms, nearest, counts = self._norms[met], self._nearest[met], self._counts[met]
-        ratios = torch.where(nearest > 0, norms / nearest, 0.0)
-        return Curve((norms / counts).tolist(), ratios.tolist(), counts.tolist())
+        means = torch.where(counts > 0, norms / counts, torch.inf)
+        ratios = torch.where(nearest > 0, norms / nearest, 0.0).where(counts > 0, torch.inf)
+        return Curve(means.tolist(), ratios.tolist(), counts.tolist(), self._overflows[met].tolist())
+
+
+def _or_none(number: float) -> float | None:
+    return number if math.isfinite(number) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from seqloom import pipeline
+from seqloom.cli.inspect import _print
 from seqloom.cli.main import app
 from seqloom.errors import SeqloomError
+from seqloom.inspect.gradients import Curve, GradientFlow
 
 SETTINGS: dict[str, Any] = {
     "model.width": 8,
@@ -113,3 +116,11 @@ def test_user_errors(arguments: list[str], message: str, folder: Path, monkeypat
         inspect(*arguments)
     assert message in error.value.message
     assert error.value.hint or "configuration" in message or "folder" in message
+
+
+def test_an_overflow_is_printed_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    curve = Curve([1.0, math.inf], [1.0, math.inf], [3, 0], [0, 2])
+    _print([GradientFlow("model", 2, {"target": curve, "source": curve})])
+    printed = capsys.readouterr().out
+    assert "4 gradients overflow even in double precision" in printed
+    assert printed.count("overflow") == 3 and "nan" not in printed and "inf" not in printed

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -160,7 +161,12 @@ TRANSFORMER = flow("transformer", target=[1.0, 0.6], source=[0.3, 0.2])
 
 def test_json_holds_everything() -> None:
     value = json.loads(json.dumps(RNN.to_dict()))
-    assert value["curves"]["hidden"] == {"norm": [1.0, 0.5], "ratio": [1.0, 0.5], "count": [3, 3]}
+    assert value["curves"]["hidden"] == {
+        "norm": [1.0, 0.5],
+        "ratio": [1.0, 0.5],
+        "count": [3, 3],
+        "overflows": [],
+    }
     assert value["prediction"]["norm"] == [1.0, 0.8]
     assert (value["name"], value["sentences"], value["spectral_radius"]) == ("runs/$rnn_1", 16, 0.8)
 
@@ -195,3 +201,37 @@ def test_matplotlib_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(SeqloomError, match="need matplotlib"):
         gradient_picture([RNN], tmp_path / "a.png")
+
+
+def _exploding(factor: float, steps: int) -> GradientFlow:
+    """The gradients of a linear RNN whose recurrent matrix is the identity times a factor."""
+    model = build("rnn-last", activation="identity")
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(0.01)
+        layer = cast(Any, model).decoder.layers[0]
+        layer.weights().hidden.copy_(factor * torch.eye(8))
+    return measure_gradients(model, [batch(([5, 6], [7] * steps))])
+
+
+def test_gradients_that_overflow_a_float_are_measured() -> None:
+    flow = _exploding(100.0, 30)
+    hidden = flow.curves["hidden"]
+    assert flow.overflows == 0
+    assert hidden.norm[25] / hidden.norm[5] > 1e38
+    assert all(
+        math.isfinite(number) for curve in flow.curves.values() for number in (*curve.norm, *curve.ratio)
+    )
+
+
+def test_gradients_that_overflow_a_double_are_counted() -> None:
+    flow = _exploding(1e12, 40)
+    hidden = flow.curves["hidden"]
+    assert flow.overflows > 0 and sum(hidden.overflows) > 0
+    assert not any(
+        math.isnan(number) for curve in flow.curves.values() for number in (*curve.norm, *curve.ratio)
+    )
+    assert [count + lost for count, lost in zip(hidden.count, hidden.overflows, strict=True)] == list(
+        range(41, 0, -1)
+    )
+    json.dumps(flow.to_dict(), allow_nan=False)
