@@ -30,6 +30,7 @@ from seqloom.outputs import new_output_folder
 from seqloom.run import EXPORT_REPORT, Run
 
 TOLERANCE = 1e-3  # of a score; float32 sums in another order differ by about 1e-6 per token
+_PLAIN_SHARE = 0.05  # of the sentences that plain CTranslate2 may translate differently
 
 
 def export_ctranslate2(
@@ -119,13 +120,18 @@ def _verify(ours: TorchTranslator, theirs: CTranslate2Translator, lines: list[st
 
 
 def _refuse_other_answers(verified: dict[str, Any]) -> None:
-    """Beams may end at other steps, see ctranslate2_engine; all else must be the same."""
-    for program, found in (
-        ("The exported model", verified["answers"]["greedy"]),
-        ("Plain CTranslate2", verified["plain"]),
+    """Raise an error if outputs or scores differ.
+
+    Beams may end at other steps, see ctranslate2_engine. In those of plain CTranslate2, PAD or BOS may take a
+    place, which a model that is not yet well trained proposes now and then.
+    """
+    for program, found, share in (
+        ("The exported model", verified["answers"]["greedy"], 0.0),
+        ("Plain CTranslate2", verified["plain"], _PLAIN_SHARE),
     ):
-        if first := found["first_other"]:
-            others = found["sentences"] - found["equal"]
+        others = found["sentences"] - found["equal"]
+        if others > share * found["sentences"]:
+            first = found["first_other"]
             raise SeqloomError(
                 f"{program} translates {others} of {found['sentences']} sentences differently from the run, "
                 f"first {first['source']!r}: nothing is written.",

@@ -20,6 +20,7 @@ from seqloom.exchange.marian_export import export_marian
 from seqloom.loading import load
 from seqloom.pipeline import continue_run, create
 from seqloom.run import Run
+from support.golden import GOLDEN, golden_run
 
 pytest.importorskip("ctranslate2")
 
@@ -118,6 +119,17 @@ def test_the_code_of_the_readme_translates_as_the_run(kind: str, make: Make, tmp
     ]
     again = load_exported(tmp_path / "model").translate(LINES, nbest=1)
     assert [found[0].text for found in again] == [one.text for one in best]
+
+
+def test_a_few_other_outputs_of_plain_ctranslate2_are_reported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A model that is not yet well trained proposes PAD or BOS, which take a place in the beam there."""
+    monkeypatch.chdir(GOLDEN)
+    report = export_ctranslate2(golden_run("transformer"), tmp_path / "model")
+    plain = report["verified"]["plain"]
+    assert 0.95 * plain["sentences"] < plain["equal"] < plain["sentences"]
+    assert plain["first_other"]["ours"] != plain["first_other"]["theirs"]
 
 
 def test_the_code_of_the_readme_translates_as_an_int8_export(make: Make, tmp_path: Path) -> None:
