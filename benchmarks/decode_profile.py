@@ -18,7 +18,7 @@ from machine import describe
 from training_profile import spent
 
 from seqloom.data.lines import lines
-from seqloom.exchange.engines import Wanted, load_translator
+from seqloom.exchange.engines import load_translator
 
 KINDS = {  # the first that is part of an operator's name
     "products of matrices": ("::mm", "addmm"),
@@ -42,8 +42,9 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=5, help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
     options = parser.parse_args()
-    wanted = Wanted(beam=options.beam, scores=False)
-    translator = load_translator(options.run, "torch", threads=options.threads, wanted=wanted).translator
+    translator = load_translator(
+        options.run, "torch", threads=options.threads, search={"beam": options.beam}, scores=False
+    )
     sources = list(islice(lines(options.file), options.lines))
     translator.translate(sources[:50])
     seconds = spent(translator.translate, [sources], KINDS)

@@ -12,16 +12,17 @@ from stopwatch import Translate, run
 
 
 def load(options: dict[str, Any]) -> Translate:
-    from seqloom.exchange.engines import Wanted, load_translator
+    from seqloom.exchange.engines import load_translator
 
-    translator, engine = load_translator(
+    translator = load_translator(
         Path(options["folder"]),
         options["engine"],
         checkpoint=options.get("checkpoint"),
-        wanted=Wanted(scores=False, search=options.get("search")),
+        search=options.get("search"),
+        scores=False,
     )
-    if engine != options["expected"]:
-        raise SystemExit(f"{options['folder']}: --engine {options['engine']} takes {engine}")
+    if translator.engine != options["expected"]:
+        raise SystemExit(f"{options['folder']}: --engine {options['engine']} takes {translator.engine}")
 
     def translate(lines: list[str], beam: int) -> list[str]:
         return [best[0].text for best in translator.translate(lines, beam=beam)]

@@ -32,11 +32,11 @@ from rich.table import Table
 from seqloom.building import load_model
 from seqloom.corpus import Corpus
 from seqloom.data.batching import collate_ids
-from seqloom.decode.lexical import Coverage, coverage, make_shortlist
 from seqloom.decode.shortlist import Choice, Shortlist
 from seqloom.decode.torch_translator import TorchTranslator, batches_by_length
 from seqloom.evaluate.metrics import evaluate
 from seqloom.run import Run
+from seqloom.statistical.alignment.shortlist import Coverage, coverage, make_shortlist
 
 BEAMS = (1, 5)
 _WARMUP = 64  # lines before the clock starts

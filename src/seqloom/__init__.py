@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from seqloom import data, evaluate, inspect, models, nn, text
     from seqloom.decode.config import SamplingConfig, SearchConfig
     from seqloom.errors import SeqloomError
-    from seqloom.loading import load, load_ensemble, load_filler, load_generator, load_scorer
+    from seqloom.exchange.engines import load
+    from seqloom.loading import load_ensemble, load_filler, load_generator, load_scorer
     from seqloom.pipeline import train
     from seqloom.registry import architectures, register
     from seqloom.run import Run
@@ -59,7 +60,7 @@ __getattr__, __dir__ = lazily(
         "data": "seqloom.data",
         "evaluate": "seqloom.evaluate",
         "inspect": "seqloom.inspect",
-        "load": "seqloom.loading",
+        "load": "seqloom.exchange.engines",
         "load_ensemble": "seqloom.loading",
         "load_filler": "seqloom.loading",
         "load_generator": "seqloom.loading",

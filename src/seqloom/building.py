@@ -4,50 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from seqloom.config import Config
 from seqloom.errors import SeqloomError
+from seqloom.models.base import SequenceModel
 from seqloom.registry import architecture
 from seqloom.run import Run
+from seqloom.settings import ModelSettings
 from seqloom.statistical.counting import CountingModel
 from seqloom.tensors import read_tensors
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import assign_weights
+from seqloom.types import Vocabularies
+
+Model = TypeVar("Model", bound=nn.Module)
 
 
-def build_model(config: Config, tokenizers: TokenizerPair) -> nn.Module:
-    """The model of a configuration that is trained by gradient, with weights drawn from the run's seed."""
-    _require_neural(config)
+def build_model(config: Config, tokenizers: TokenizerPair) -> SequenceModel:
+    """Return the model of a configuration, trained by gradient, with weights drawn from the run's seed."""
     torch.manual_seed(config.train.seed)
-    model: nn.Module = _build(config, tokenizers)
-    return model
+    return build_neural(config.model, tokenizers.vocabularies)
 
 
-def _require_neural(config: Config) -> None:
-    if architecture(config.model.name).counting:
+def build_neural(settings: ModelSettings, vocabularies: Vocabularies) -> SequenceModel:
+    """Return a model that is trained by gradient, with random weights."""
+    if architecture(settings.name).counting:
         raise SeqloomError(
-            f"The model {config.model.name} is counted, not trained by gradient: it has no layers and weights.",
+            f"The model {settings.name} is counted, not trained by gradient: it has no layers and weights.",
             "this works with neural models; see `seqloom models`",
         )
+    model = _build(settings, vocabularies)
+    if not isinstance(model, SequenceModel):
+        raise SeqloomError(
+            f"The model {settings.name} is registered, but {type(model).__name__} is not a SequenceModel.",
+            "let the class inherit from seqloom.models.base.AutoregressiveModel",
+        )
+    return model
 
 
 def build_counting(config: Config, tokenizers: TokenizerPair) -> CountingModel:
     """The model of a configuration that is fitted by counting, before it has seen anything."""
-    model: CountingModel = _build(config, tokenizers)
-    return model
+    return cast("CountingModel", _build(config.model, tokenizers.vocabularies))
 
 
-def _build(config: Config, tokenizers: TokenizerPair) -> Any:
+def _build(settings: ModelSettings, vocabularies: Vocabularies) -> object:
     try:
-        return architecture(config.model.name).build(config.model, tokenizers.vocabularies)
+        return architecture(settings.name).build(settings, vocabularies)
     except (RuntimeError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "out of memory"
         raise SeqloomError(
-            f"The model {config.model.name} cannot be built: {reason}.", "make it smaller (model.*)"
+            f"The model {settings.name} cannot be built: {reason}.", "make it smaller (model.*)"
         ) from error
 
 
@@ -65,15 +75,16 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def load_model(run: Run, *, checkpoint: str | None = None) -> tuple[nn.Module, TokenizerPair]:
+def load_model(run: Run, *, checkpoint: str | None = None) -> tuple[SequenceModel, TokenizerPair]:
     """Return the trained model of a run, checked, and its tokenizers; no random numbers are drawn."""
     config, tokenizers = run.config(), run.tokenizers()
-    _require_neural(config)
-    model = build_with_weights(lambda: _build(config, tokenizers), run.checked_weights(checkpoint))
+    model = build_with_weights(
+        lambda: build_neural(config.model, tokenizers.vocabularies), run.checked_weights(checkpoint)
+    )
     return model.eval(), tokenizers
 
 
-def build_with_weights(build: Callable[[], nn.Module], weights: Path) -> nn.Module:
+def build_with_weights(build: Callable[[], Model], weights: Path) -> Model:
     """Build a model and give it the weights of a file, leaving the caller's random state as it is.
 
     On the meta device a constructor computes nothing. A model with tensors that its state dict does not

@@ -86,6 +86,14 @@ def search_options(assignments: Iterable[str]) -> dict[str, Any]:
     return options
 
 
+def strategy_options(assignments: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options of the search and those of the decoding strategy that are assigned."""
+    given = list(assignments)
+    own = [one for one in given if one.strip().startswith("strategy.")]
+    search = search_options(one for one in given if one not in own)
+    return search, {key.removeprefix("strategy."): value for key, value in assigned(own)}
+
+
 def assigned(assignments: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Key and value of every `a.b=c`."""
     for assignment in assignments:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 
@@ -17,14 +17,16 @@ from seqloom.decode.filling import Filler
 from seqloom.decode.generation import Generator
 from seqloom.decode.scoring import ForcedScorer, MaskedScorer
 from seqloom.decode.torch_translator import TorchTranslator
+from seqloom.decode.translator import Translator
 from seqloom.errors import SeqloomError, unknown
+from seqloom.models.base import SequenceModel
 from seqloom.registry import architecture
 from seqloom.run import Run
-from seqloom.statistical.counting import OwnSearch, SaysTargets
+from seqloom.statistical.counting import CountingModel, OwnSearch, SaysTargets
 from seqloom.statistical.phrase.scorer import PhraseScorer
 from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import Translator
+from seqloom.types import StepModel
 
 Use = Literal["translate", "generate", "fill"]
 _DOES: dict[Use, tuple[str, str]] = {
@@ -67,10 +69,20 @@ class Opened:
     """All that is needed to use a run."""
 
     run: Run
-    model: Any  # on its device
+    model: SequenceModel | CountingModel  # on its device
     tokenizers: TokenizerPair
     config: Config
     device: torch.device
+
+    def step_model(self) -> StepModel:
+        """Return the model, which generates token by token."""
+        assert not isinstance(self.model, OwnSearch), "it has a search of its own"
+        return cast("StepModel", self.model)
+
+    def sequence_model(self) -> SequenceModel:
+        """Return the model, which has an output layer."""
+        assert isinstance(self.model, SequenceModel)
+        return self.model
 
 
 def _open(folder: str | Path, wanted: Use | None, checkpoint: str | None, device: str) -> Opened:
@@ -88,38 +100,63 @@ def _open(folder: str | Path, wanted: Use | None, checkpoint: str | None, device
 
 
 def answering(config: Config, tokenizers: TokenizerPair) -> TokenizerPair:
-    """The tokenizers for what is asked of a run: to one that restores texts, [MASK] is a gap, not text."""
-    if config.data.noise.kind != "none" and use_of(config) == "translate":
-        tokenizers.target.gaps = True  # the source's as well: they are one, for texts have one side
-    return tokenizers
+    """Return the tokenizers for using a run: for a model that restores texts, [MASK] is a gap, not text."""
+    if config.data.noise.kind == "none" or use_of(config) != "translate":
+        return tokenizers
+    gapped = tokenizers.target.with_gaps()
+    return TokenizerPair(gapped, gapped)  # the source's is the same: texts have one side
 
 
 def load(
-    folder: str | Path, *, checkpoint: str | None = None, device: str = "auto", workers: int | None = None
-) -> TorchTranslator | Translator:
-    """The translator of a run directory: raw text in, raw text out.
+    folder: str | Path,
+    *,
+    checkpoint: str | None = None,
+    device: str = "auto",
+    workers: int | None = None,
+    search: Mapping[str, Any] | None = None,
+) -> Translator:
+    """Return the translator of a run directory, by torch or by the model's own search: text in, text out.
 
-    `workers` are the processes of a model with a search of its own; None = as many as are good here.
+    `workers` is the number of processes of a model with a search of its own (default: chosen automatically).
+    `search` holds search options that replace those of the run.
     """
     opened = _open(folder, "translate", checkpoint, device)
-    if isinstance(opened.model, OwnSearch):
-        return opened.model.translator(opened.tokenizers, opened.config.search, workers=workers)
-    return TorchTranslator(
-        opened.model,
+    model, run = opened.model, opened.run
+    if isinstance(model, OwnSearch):
+        own = model.translator(
+            opened.tokenizers, opened.config.search, workers=workers, length_ratio=run.length_ratio()
+        )
+        return _checked(own.with_search(search or {}))
+    translator = TorchTranslator(
+        opened.step_model(),
         opened.tokenizers,
         opened.config.search,
         opened.device,
-        opened.run.alignment_head(),
-        cache(opened.run.shortlist),
+        run.alignment_head(),
+        cache(run.shortlist),
+        run.length_ratio(),
     )
+    return _checked(translator.with_search(search or {}))
 
 
-def load_decoder(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> TorchTranslator:
-    """The translator of a run whose model answers token by token."""
-    found = load(folder, checkpoint=checkpoint, device=device)
+def _checked(translator: Translator) -> Translator:
+    """Return the translator, unless it would ignore one of its search options."""
+    translator.check(translator.search)
+    return translator
+
+
+def load_decoder(
+    folder: str | Path,
+    *,
+    checkpoint: str | None = None,
+    device: str = "auto",
+    search: Mapping[str, Any] | None = None,
+) -> TorchTranslator:
+    """Return the translator of a run whose model generates token by token."""
+    found = load(folder, checkpoint=checkpoint, device=device, search=search)
     if not isinstance(found, TorchTranslator):
         raise SeqloomError(
-            f"The model of {folder} has a search of its own: it does not answer token by token.",
+            f"The model of {folder} has a search of its own: it does not generate token by token.",
             f"seqloom translate {folder} FILE works, also with --nbest",
         )
     return found
@@ -132,8 +169,9 @@ def load_ensemble(
     weights: Sequence[float] | None = None,
     space: Space = "probability",
     device: str = "auto",
+    search: Mapping[str, Any] | None = None,
 ) -> EnsembleTranslator:
-    """The translator of several runs that vote on every token, in probability or log space.
+    """Return the translator of several runs that vote on every token, in probability or log space.
 
     Their architectures and source vocabularies may differ; the target vocabulary has to be the same.
     """
@@ -155,7 +193,7 @@ def load_ensemble(
             )
     named = zip(folders, checkpoints or [None] * len(folders), strict=True)
     members = [load_decoder(folder, checkpoint=checkpoint, device=device) for folder, checkpoint in named]
-    return EnsembleTranslator(members, weights=weights, space=space)
+    return EnsembleTranslator(members, weights=weights, space=space).with_search(search or {})
 
 
 def load_generator(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Generator:
@@ -163,14 +201,18 @@ def load_generator(folder: str | Path, *, checkpoint: str | None = None, device:
     opened = _open(folder, "generate", checkpoint, device)
     longest = opened.config.data.max_length + 1
     return Generator(
-        opened.model, opened.tokenizers.target, opened.config.search, max_length=longest, device=opened.device
+        opened.step_model(),
+        opened.tokenizers.target,
+        opened.config.search,
+        max_length=longest,
+        device=opened.device,
     )
 
 
 def load_filler(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Filler:
     """What fills the gaps of a text, by a masked language model."""
     opened = _open(folder, "fill", checkpoint, device)
-    return Filler(opened.model, opened.tokenizers.source, opened.config.search, opened.device)
+    return Filler(opened.sequence_model(), opened.tokenizers.source, opened.config.search, opened.device)
 
 
 def load_scorer(
@@ -186,8 +228,10 @@ def load_scorer(
             f"The model of {folder} ({opened.config.model.name}) ranks answers, it has no probabilities.",
             f"take another model here; seqloom score {folder} tells its own scores",
         )
-    kind = MaskedScorer if use_of(opened.config) == "fill" else ForcedScorer
-    return kind(opened.model, opened.tokenizers, opened.config.search, opened.device)
+    given = opened.tokenizers, opened.config.search, opened.device
+    if use_of(opened.config) == "fill":
+        return MaskedScorer(opened.sequence_model(), *given)
+    return ForcedScorer(opened.step_model(), *given)
 
 
 def has_own_search(config: Config) -> bool:

@@ -36,7 +36,7 @@ class Architecture:
     summary: str  # one line: what it is
     paper: str  # where it comes from
     settings: type[ModelSettings]
-    build: Callable[..., Any]  # build(settings, vocabularies) -> model
+    build: Callable[..., object]  # build(settings, vocabularies) -> a SequenceModel or a CountingModel
     overrides: Mapping[str, Any] = field(default_factory=dict)  # a preset: its fields, before the user's
     task: Task = "translate"
     counting: bool = False  # fitted at once by counting or EM, not trained by gradient

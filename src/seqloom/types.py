@@ -139,6 +139,8 @@ class StepModel(Protocol):
     `step` returns a new state and leaves the old one as it was.
     """
 
+    reads_trees: bool = False  # whether it needs the dependency tree of every source
+
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         """The memory of B sentences and the state of B rows, before any target token."""
         ...
@@ -176,16 +178,6 @@ class Hypothesis:
     alignment: tuple[tuple[float, ...], ...] = ()  # per token (the end last), a weight per source token
     finished: bool = True  # False: cut at the maximum length
     flags: tuple[str, ...] = ()  # reasons to distrust the output, see decode.distrust
-
-
-class Translator(Protocol):
-    """All that the command line, evaluation and the server see of a model."""
-
-    def translate(
-        self, lines: list[str], *, nbest: int = 1, on_progress: Callable[[int], None] | None = None
-    ) -> list[list[Hypothesis]]:
-        """The n best hypotheses of every line, in the order of the lines."""
-        ...
 
 
 def select_rows(tree: Tree, rows: Tensor) -> Tree:

@@ -13,8 +13,9 @@ from torch import nn
 from seqloom.config import Config
 from seqloom.corpus import Prepared
 from seqloom.data.batching import BatchStream, Collate, Position
-from seqloom.decode.crew import shares
+from seqloom.decode.distributed import shard_by_length
 from seqloom.decode.torch_translator import TorchTranslator
+from seqloom.decode.translator import requests_for
 from seqloom.evaluate.metrics import evaluate, parse_metrics
 from seqloom.team import Team
 from seqloom.training.loop import Validation
@@ -59,7 +60,7 @@ class Validator:
             prepared.valid, batch_tokens=config.train.batch_tokens, seed=0, shuffle=False
         )
         self._shown = list(islice(prepared.valid_examples(), config.train.validate_lines)) if metrics else []
-        self._shares = shares([example.source for example in self._shown], team.size)
+        self._shares = shard_by_length([example.source for example in self._shown], team.size)
         search = config.search.model_copy(update={"shortlist": False})  # a table is made after training
         self._translator = TorchTranslator(model, prepared.tokenizers, search, device)  # type: ignore[arg-type]
 
@@ -92,12 +93,10 @@ class Validator:
         own = [self._shown[place] for place in self._shares[self._team.rank]]
         if not own:
             return []
-        found = self._translator.translate(
-            [example.source for example in own],
-            heads=[example.heads for example in own],
-            on_progress=self._go_on,
+        requests = requests_for(
+            self._translator, [example.source for example in own], [example.heads for example in own]
         )
-        return [best[0].text if best else "" for best in found]  # a diverged model may give no hypothesis
+        return [best[0].text for best in self._translator.translate(requests, on_progress=self._go_on)]
 
     def _together(self, parts: list[_Part]) -> Validation:
         """The measurements of all parts."""

@@ -64,7 +64,7 @@ def test_standard_input_to_standard_output(trained: Path, process: Command) -> N
     done = process("translate", trained, given="1 2 3\n\n4 5 6 7\n")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1 2 3\n\n4 5 6 7\n"
-    assert done.stderr == "look at: 2 of 3 answers (copy: the answer is the source)\n"
+    assert done.stderr == "look at: 2 of 3 outputs (copy: the output equals the source)\n"
 
 
 def test_an_answer_can_be_told_how_to_begin_and_what_not_to_say(
@@ -99,9 +99,12 @@ def test_an_answer_can_be_told_what_to_contain(trained: Path, command: Command, 
     ("others", "message"),
     [
         (("--require-column", "2", "--sample"), "words cannot be required of samples"),
-        (("--require-column", "2", "--engine", "ctranslate2"), "CTranslate2 is used for plain beams only"),
+        (
+            ("--require-column", "2", "--engine", "ctranslate2"),
+            "The engine ctranslate2 does not support required words",
+        ),
         (("--set", "search.require=6", "--set", "search.groups=5"), "set search.groups=1"),
-        (("--set", "search.require=☃"), "cannot say '☃'"),
+        (("--set", "search.require=☃"), "'☃' is not in the target vocabulary"),
     ],
 )
 def test_what_required_words_do_not_go_with(

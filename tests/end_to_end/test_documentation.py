@@ -34,7 +34,7 @@ RUN, SHOWN = ("bash", "console", "python"), ("yaml", "json", "")  # languages th
 # Added to every `seqloom train`.
 TRAIN_OPTIONS = [
     *("--set", "model.size=tiny", "--set", "train.max_steps=2", "--set", "train.batch_tokens=300"),
-    *("--set", "train.threads=1", "--set", "search.longest=8"),  # a model that has learned nothing never ends
+    *("--set", "train.threads=1", "--set", "search.longest=40"),  # a model that has learned nothing never ends
 ]
 # What is replaced in blocks, because it would take minutes.
 SHORTENED = {

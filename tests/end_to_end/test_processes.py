@@ -150,7 +150,7 @@ def test_four_translators_start_on_a_cold_cache(
 ) -> None:
     pytest.importorskip("ctranslate2")
     create_and_train(config(2), tmp_path / "run", quiet=True)
-    act = lambda: load_translator(tmp_path / "run", "ctranslate2").translator  # noqa: E731
+    act = lambda: load_translator(tmp_path / "run", "ctranslate2")  # noqa: E731
     with children(act, act, act, act) as four:
         assert [child.result() for child in four] == [None] * 4
     assert len(os.listdir(tmp_path / "cache" / "ctranslate2")) == 1

@@ -331,7 +331,7 @@ def compare(model: Any, tokenizer: Any, run: Path, lines: list[str]) -> dict[str
         worst["logit"] = max(worst["logit"], float(apart.abs().max()))
     translator = load(run, device="cpu")
     for beam, penalty in ((1, 0.0), (4, 0.0), (4, 1.0)):
-        translator.search = translator.search.model_copy(update={"length_penalty": penalty})
+        penalised = translator.with_search({"length_penalty": penalty})
         equal = compared = 0
         for line in lines:
             found = model.generate(
@@ -341,7 +341,7 @@ def compare(model: Any, tokenizer: Any, run: Path, lines: list[str]) -> dict[str
                 output_scores=True,
                 return_dict_in_generate=True,
             )
-            ids, answer = found.sequences[0], translator.translate([line], beam=beam)[0][0]
+            ids, answer = found.sequences[0], penalised.translate([line], beam=beam)[0][0]
             ended = answer.finished and int(ids[-1]) == model.config.eos_token_id
             if beam > 1 and not ended:  # what was cut is ranked with the rest there, behind it here
                 continue

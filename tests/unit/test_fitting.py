@@ -15,6 +15,8 @@ from torch import Tensor
 from seqloom import registry
 from seqloom.building import build_model
 from seqloom.config import compose
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.translator import Outputs, Translator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.facts import describe
 from seqloom.loading import load, load_decoder, load_derivations, load_generator, load_scorer
@@ -23,7 +25,7 @@ from seqloom.registry import register
 from seqloom.run import Run
 from seqloom.settings import ModelSettings
 from seqloom.statistical.counting import Lesson
-from seqloom.types import EOS, Batch, Hypothesis, Step, StepModel, Tree, Vocabularies
+from seqloom.types import EOS, Batch, Hypothesis, Request, Step, StepModel, Tree, Vocabularies
 
 
 class ToySettings(ModelSettings):
@@ -65,11 +67,18 @@ class Toy(StepModel):
 class Parrot(Toy):
     """A model with a search of its own: it says what it hears."""
 
-    def translator(self, tokenizers: object, search: object, *, workers: int | None) -> Parrot:
-        return self
+    def translator(
+        self, tokenizers: object, search: SearchConfig, *, workers: int | None, length_ratio: float | None
+    ) -> Echo:
+        return Echo(search)
 
-    def translate(self, lines: list[str], **_: object) -> list[list[Hypothesis]]:
-        return [[Hypothesis(line, 0.0)] for line in lines]
+
+class Echo(Translator):
+    engine, description, alternative = "parrot", "A parrot", "ask for less"
+    capabilities = frozenset()  # type: ignore[assignment]
+
+    def _translate(self, requests: list[Request], *_: object, **__: object) -> Outputs:
+        return [[Hypothesis(request.source, 0.0)] for request in requests]
 
 
 @pytest.fixture(autouse=True)

@@ -84,4 +84,4 @@ def test_an_export_is_written_and_loaded_by_strings(folder: Path, tmp_path: Path
     expected = seqloom.load(str(folder / "run")).translate(["1 2"])[0][0].text
     assert load_exported(str(tmp_path / "out")).translate(["1 2"])[0][0].text == expected
     for place in (tmp_path / "out", folder / "run"):
-        assert load_translator(str(place)).translator.translate(["1 2"])[0][0].text == expected
+        assert load_translator(str(place)).translate(["1 2"])[0][0].text == expected

@@ -4,17 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.launch import ON_THIS_MACHINE, launch
-from seqloom.cli.options import HeadsColumn, Source, SourceColumn, Style
+from seqloom.cli.options import (
+    Beam,
+    HeadsColumn,
+    Mbr,
+    MinP,
+    Sample,
+    Samples,
+    Seed,
+    Set,
+    Source,
+    SourceColumn,
+    Strategy,
+    Style,
+    Temperature,
+    TopK,
+    TopP,
+    Typical,
+)
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.evaluate.report import Report
+
+
+class Translated(NamedTuple):
+    """The outputs of a run for the test data, and how they were made."""
+
+    texts: list[str]
+    settings: dict[str, Any]
 
 
 def evaluate(
@@ -36,7 +61,7 @@ def evaluate(
     group_by_source: Annotated[
         bool, typer.Option(help="Lines with the same source are references of one another.")
     ] = False,
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
+    beam: Beam = None,
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     engine: Annotated[
@@ -44,9 +69,7 @@ def evaluate(
     ] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="As many as are good here if not given.")] = None,
     processes: Annotated[int, typer.Option(min=1, help=ON_THIS_MACHINE)] = 1,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Any search option, e.g. --set search.length_penalty=1.")
-    ] = None,
+    set_: Set = None,
     compare: Annotated[
         list[Path] | None, typer.Option(help="Another run to measure on the same lines; may be repeated.")
     ] = None,
@@ -58,15 +81,26 @@ def evaluate(
     plot: Annotated[Path | None, typer.Option(help="Draw the first metric by length: .png, .svg.")] = None,
     style: Style = "page",
     json_: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
+    strategy: Strategy = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    typical: Typical = None,
+    seed: Seed = None,
+    mbr: Mbr = None,
+    samples: Samples = None,
 ) -> None:
-    """Translate test data and measure the answers, with intervals and by sentence length."""
-    from seqloom.cli.strategy import Strategy, load_for
-    from seqloom.config import search_options
-    from seqloom.decode.crew import crew
+    """Translate test data and measure the outputs, with intervals and by sentence length."""
+    from seqloom.cli.strategy import choose_strategy
+    from seqloom.config import strategy_options
+    from seqloom.decode.distributed import distributed
+    from seqloom.decode.translator import requests_for
     from seqloom.evaluate.metrics import parse_metrics
     from seqloom.evaluate.report import as_tables, make_report
     from seqloom.evaluate.versus import as_table, versus
-    from seqloom.exchange.engines import Wanted
+    from seqloom.exchange.engines import load_voting
     from seqloom.outputs import check_can_write, write_output
     from seqloom.progress import counter
     from seqloom.run import Run
@@ -91,47 +125,68 @@ def evaluate(
         group_by_source=group_by_source,
     )
 
-    wanted = Wanted(beam=beam, scores=False, search=search_options(set_ or ()))
+    search, own = strategy_options(set_ or ())
+    decoding = choose_strategy(
+        {
+            "beam": beam,
+            "sample": sample,
+            "mbr": mbr,
+            "samples": samples,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "min_p": min_p,
+            "typical": typical,
+            "seed": seed,
+        },
+        named=strategy,
+        options=own,
+        search=search,
+    )
+    if engine == "auto" and not decoding.is_beam_search:
+        engine = "torch"
 
     if processes > 1:
         launch(processes)
         return
 
-    def answers(folder: Path, name: str | None, voters: Sequence[Path], team: Team) -> tuple[list[str], str]:
-        """What a run, or several that vote, answers (nothing in a process that only helps), and its engine."""
-        loaded, used = load_for(
-            Strategy(beam, None, None, None),
+    def translated(folder: Path, name: str | None, voters: Sequence[Path], team: Team) -> Translated:
+        """Translate by a run, or by several that vote; a process that only serves the main one has no texts."""
+        loaded = load_voting(
             [folder, *voters],
             engine,
             space=ensemble_space if folder == run else "probability",
             checkpoint=name,
             device=device,
             threads=threads,
-            wanted=wanted,
+            search={**search, **decoding.search_changes},
+            needs=decoding.needs | ({"trees"} if heads_column else set()),
+            scores=False,
         )
-        with crew(loaded, team) as translator:
+        settings: dict[str, Any] = {"run": " + ".join(map(str, [folder, *voters])), "data": test.name}
+        settings |= {"beam": loaded.search.beam} if decoding.is_beam_search else {"strategy": decoding.name}
+        with distributed(loaded, team) as translator:
             if translator is None:
-                return [], used
-            with counter(f"translated by {folder}", total=len(test.sources)) as advance:
-                found = translator.translate(test.sources, heads=test.heads, beam=beam, on_progress=advance)
-        return [hypotheses[0].text for hypotheses in found], used
+                return Translated([], settings)
+            requests = requests_for(translator, test.sources, test.heads)
+            requests = [replace(request, key=number) for number, request in enumerate(requests, 1)]
+            with counter(f"translated by {folder}", total=len(requests)) as advance:
+                found = decoding.translate(translator, requests, on_progress=advance)
+        return Translated([many[0].text for many in found], {**settings, "engine": loaded.engine})
 
-    def measured(folder: Path, voters: Sequence[Path], texts: list[str], used: str) -> Report:
-        width = wanted.options(Run.open(folder).config().search).beam
-        name = " + ".join(map(str, [folder, *voters]))
-        settings = {"run": name, "data": test.name, "beam": width, "engine": used}
-        return make_report(test.sources, texts, test.references, chosen, settings=settings)
+    def measured(given: Translated) -> Report:
+        return make_report(test.sources, given.texts, test.references, chosen, settings=given.settings)
 
     with joined(device) as team:
-        texts, used = answers(run, checkpoint, ensemble or (), team)
-        rivals = [(other, *answers(other, None, (), team)) for other in compare or []]
+        ours = translated(run, checkpoint, ensemble or (), team)
+        rivals = [(other, translated(other, None, (), team)) for other in compare or []]
     if not team.leads:
         return
-    report = measured(run, ensemble or (), texts, used)
+    texts, report = ours.texts, measured(ours)
     others = []
-    for other, theirs, its_engine in rivals:
-        both = (report, measured(other, (), theirs, its_engine))
-        others.append(versus(str(other), test.sources, (texts, theirs), test.references, chosen, both))
+    for other, theirs in rivals:
+        both = (report, measured(theirs))
+        others.append(versus(str(other), test.sources, (texts, theirs.texts), test.references, chosen, both))
     if out:
         write_output(out, "".join(text.replace("\n", " ") + "\n" for text in texts))
     if plot:

@@ -121,9 +121,8 @@ def _cost(path: Path, length: int, assignments: list[str], plot: Path | None, st
 
 def _open(path: Path, assignments: list[str]) -> tuple[str, nn.Module, Vocabularies]:
     """The name and the model of a run or of a configuration, with fresh weights, and its vocabularies."""
-    from seqloom.building import build_model
+    from seqloom.building import build_model, build_neural
     from seqloom.config import compose
-    from seqloom.registry import architecture
     from seqloom.run import Run
     from seqloom.types import Vocabularies
 
@@ -139,12 +138,7 @@ def _open(path: Path, assignments: list[str]) -> tuple[str, nn.Module, Vocabular
         )
     config = compose(path, assignments=assignments)
     sizes = Vocabularies(config.text.vocab_size, config.text.vocab_size, config.text.is_joint)
-    try:
-        return config.model.name, architecture(config.model.name).build(config.model, sizes), sizes
-    except (RuntimeError, MemoryError) as error:
-        raise SeqloomError(
-            f"The model of {path} cannot be built: it does not fit into memory.", "make it smaller (model.*)"
-        ) from error
+    return config.model.name, build_neural(config.model, sizes), sizes
 
 
 def _print(predicted: Prediction, measured: Measurement) -> None:

@@ -96,13 +96,10 @@ def _beams(text: str) -> list[int]:
 def _load(run: Path, assignments: list[str], checkpoint: str | None, device: str) -> TorchTranslator:
     """The run's translator with the options of the search that are assigned."""
     from seqloom.config import search_options
-    from seqloom.decode.config import SearchConfig
     from seqloom.loading import load_decoder
 
     options = search_options(assignments)
-    translator = load_decoder(run, checkpoint=checkpoint, device=device)
-    translator.search = SearchConfig.checked({**translator.search.model_dump(), **options}, "search")
-    return translator
+    return load_decoder(run, checkpoint=checkpoint, device=device, search=options)
 
 
 def parse_tree(heads: str | None, text: str) -> Heads | None:

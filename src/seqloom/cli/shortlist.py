@@ -28,12 +28,12 @@ def shortlist(
     Writes RUN/shortlist; then translate, evaluate and others take --set search.shortlist=true.
     """
     from seqloom.corpus import Corpus
-    from seqloom.decode.lexical import coverage, make_shortlist
     from seqloom.loading import use_of
     from seqloom.machine import checked_threads
     from seqloom.progress import counter
     from seqloom.registry import architecture
     from seqloom.run import Run
+    from seqloom.statistical.alignment.shortlist import coverage, make_shortlist
 
     opened = Run.open(run)
     config, tokenizers = opened.config(), opened.tokenizers()

@@ -1,194 +1,74 @@
-"""How `seqloom translate` finds its answers: by a beam, by drawing, or by least risk among candidates."""
+"""The decoding strategy that the flags of a command ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, get_args
 
 from seqloom.errors import SeqloomError, unknown
 
 if TYPE_CHECKING:
-    from seqloom.decode.config import SamplingConfig
-    from seqloom.decode.ensemble import Space
-    from seqloom.decode.risk import UtilityName
-    from seqloom.exchange.engines import Loaded, Wanted
-    from seqloom.types import Example, Hypothesis
+    from seqloom.decode.strategies import Strategy
 
-_CANDIDATES = 32  # samples to choose from by least risk
-_FOR_SAMPLES = (  # of the search's options
-    "longest",
-    "max_length_factor",
-    "max_length_extra",
-    "batch_tokens",
-    "shortlist",
-)
-
-
-@dataclass(frozen=True)
-class Strategy:
-    """What becomes of a line: how its candidates are found, and how they are ranked."""
-
-    beam: int | None
-    nbest: int | None
-    sampling: SamplingConfig | None  # None: by a beam
-    utility: UtilityName | None  # None: as they are found
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a beam of one model, which more than one engine can do."""
-        return self.sampling is None and self.utility is None
-
-    def answers(
-        self,
-        translator: Any,  # of either engine; to draw and to vote it is torch's
-        examples: Sequence[Example],
-        *,
-        first: int,
-        prefixed: bool,
-        require_column: str | None,
-        alignment: bool,
-        on_progress: Callable[[int], None],
-    ) -> list[list[Hypothesis]]:
-        """The answers for these lines, of which the first has this number: it is part of a sample's seed."""
-        from seqloom.decode.risk import by_least_risk
-
-        lines = [example.source for example in examples]
-        given: dict[str, Any] = {
-            "heads": [example.heads for example in examples],
-            "prefixes": [example.target or "" for example in examples] if prefixed else None,
-            "on_progress": on_progress,
-        }
-        if require_column is not None:
-            given["required"] = [_phrases(example.columns.get(require_column, "")) for example in examples]
-        found: list[list[Hypothesis]]
-        if self.sampling:
-            numbers = range(first, first + len(lines))
-            found = translator.sample(lines, self.sampling, keys=numbers, **given)
-        else:
-            nbest = self.beam if self.utility else self.nbest
-            found = translator.translate(lines, beam=self.beam, nbest=nbest, alignment=alignment, **given)
-        if not self.utility:
-            return found
-        ranked = by_least_risk(found, self.utility, drawn=self.sampling is not None)
-        return [hypotheses[: self.nbest or 1] for hypotheses in ranked]
-
-
-def _phrases(cell: str) -> list[str]:
-    """The words and phrases of a cell, between semicolons."""
-    return [phrase for part in cell.split(";") if (phrase := part.strip())]
+_SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical", "seed")
 
 
 def choose_strategy(
-    *,
-    beam: int | None,
-    nbest: int | None,
-    alignment: bool,
-    sample: bool,
-    mbr: str | None,
-    samples: int | None,
-    search: Mapping[str, Any],
-    drawing: Mapping[str, Any],
+    flags: Mapping[str, Any], *, named: str | None, options: Mapping[str, Any], search: Mapping[str, Any]
 ) -> Strategy:
-    """The strategy that is asked for; options that contradict each other are an error.
+    """Return the strategy that is asked for; flags that contradict each other are an error.
 
-    `drawing` holds the options of sampling: what is not given is None.
+    `flags` holds beam, nbest, sample, mbr, samples and the options of sampling; one that is not given is None.
+    `named` is the value of --strategy, `options` are its options, `search` the search options that are given.
     """
-    from seqloom.decode.config import SamplingConfig
+    given = {name: value for name, value in flags.items() if value is not None and value is not False}
+    if named is not None:
+        strategy = _named(named, given, options)
+    elif options:
+        raise SeqloomError(f"strategy.{next(iter(options))} needs a strategy.", "add --strategy NAME")
+    else:
+        strategy = _from_flags(given)
+    strategy.check_options(search)
+    return strategy
+
+
+def _named(name: str, given: Mapping[str, Any], options: Mapping[str, Any]) -> Strategy:
+    from seqloom.decode.strategies import make_strategy
+
+    if given:
+        flag = next(iter(given)).replace("_", "-")
+        raise SeqloomError(
+            f"--{flag} and --strategy {name} exclude each other.", f"use --set strategy.{next(iter(given))}=..."
+        )
+    return make_strategy(name, options)
+
+
+def _from_flags(given: Mapping[str, Any]) -> Strategy:
     from seqloom.decode.risk import UtilityName
+    from seqloom.decode.strategies import BeamSearch, MinimumBayesRisk, Sampling
 
-    utilities = get_args(UtilityName)
-    if mbr is not None and mbr not in utilities:
-        raise unknown("utility", mbr, utilities)
-    utility = cast("UtilityName | None", mbr)
-    draws = sample or (mbr is not None and beam is None)
-    given = {name: value for name, value in drawing.items() if value is not None}
-    if samples is not None and mbr is None:
+    beam, mbr = given.get("beam"), given.get("mbr")
+    if mbr is not None and mbr not in get_args(UtilityName):
+        raise unknown("utility", mbr, get_args(UtilityName))
+    sampling = {name: given[name] for name in _SAMPLING if name in given}
+    if "samples" in given and mbr is None:
         raise SeqloomError(
-            f"--samples {samples} are the candidates of --mbr, which is not given.",
-            "to see samples: --sample --nbest N",
+            f"--samples {given['samples']} needs --mbr.", "to see several samples: --sample --nbest N"
         )
-    if not draws:
-        if unused := [*given, *(["samples"] if samples else [])]:
-            raise SeqloomError(
-                f"--{unused[0].replace('_', '-')} is for drawing answers, and these are searched for.",
-                "leave --beam out" if mbr else "add --sample",
-            )
-        return Strategy(beam, nbest, None, utility)
-    _check_drawing(beam, alignment, search)
-    count = (samples or _CANDIDATES) if mbr else (nbest or 1)
-    return Strategy(None, nbest, SamplingConfig.checked({**given, "samples": count}, "sampling"), utility)
-
-
-def _check_drawing(beam: int | None, alignment: bool, search: Mapping[str, Any]) -> None:
-    if beam is not None:
+    if "sample" in given and beam is not None:
+        raise SeqloomError(f"--beam {beam} and --sample exclude each other.", "leave one of them out")
+    searches = beam is not None if mbr else "sample" not in given
+    if searches and (unused := [name for name in (*sampling, "samples") if name in given]):
+        flag = unused[0].replace("_", "-")
         raise SeqloomError(
-            f"--beam {beam} searches and --sample draws: both at once is not possible.", "leave one of them out"
+            f"--{flag} has no effect on a beam search.", "leave --beam out" if mbr else "add --sample"
         )
-    if alignment:
-        raise SeqloomError(
-            "--alignment shows where a search looked, and these answers are drawn.", "use --beam"
-        )
-    for name in search:
-        if name not in _FOR_SAMPLES:
-            raise SeqloomError(
-                f"search.{name} is for a search, and these answers are drawn.",
-                f"drawing knows {', '.join(f'search.{known}' for known in _FOR_SAMPLES)}",
-            )
-
-
-def load_for(
-    strategy: Strategy,
-    runs: Sequence[Path],
-    engine: str,
-    *,
-    space: str,
-    checkpoint: str | None,
-    device: str,
-    threads: int | None,
-    wanted: Wanted,
-) -> Loaded:
-    """The translator of a run, or of several that vote, by the engine that can do what is wanted."""
-    from seqloom.exchange.engines import ENGINES, Loaded, load_translator
-
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
-    if len(runs) == 1 and space != "probability":
-        raise SeqloomError(
-            f"--ensemble-space {space} is for several runs, and there is one.",
-            "name others with --ensemble RUN",
-        )
-    if not (strategy.is_plain and len(runs) == 1):
-        if engine == "ctranslate2":
-            raise SeqloomError(
-                "The engine ctranslate2 is for the beam of one model; it has no votes, samples or least risk.",
-                "leave --engine out",
-            )
-        engine = "torch"
-    if len(runs) == 1:
-        loaded = load_translator(
-            runs[0], engine, checkpoint=checkpoint, device=device, threads=threads, wanted=wanted
-        )
-        if strategy.sampling and loaded.engine == "own":
-            raise SeqloomError(
-                f"The model of {runs[0]} has a search of its own, from which no answers can be drawn.",
-                "leave out --sample; least risk works with --mbr and --beam N",
-            )
-        if loaded.engine == "own" and (wanted.search or {}).get("shortlist"):
-            raise SeqloomError(
-                f"A shortlist makes the output layer of a model shorter, and that of {runs[0]} has none.",
-                "leave out search.shortlist",
-            )
-        return loaded
-    import torch
-
-    from seqloom.loading import load_ensemble
-    from seqloom.machine import checked_threads
-
-    if threads is not None:
-        torch.set_num_threads(checked_threads(threads))
-    checkpoints = [checkpoint, *[None] * (len(runs) - 1)]
-    together = load_ensemble(runs, checkpoints=checkpoints, space=cast("Space", space), device=device)
-    together.search = wanted.options(together.search)
-    return Loaded(together, engine)
+    if mbr is not None:
+        options = {
+            "utility": mbr,
+            **{name: given[name] for name in ("beam", "nbest", "samples") if name in given},
+        }
+        return MinimumBayesRisk.checked({**sampling, **options}, "strategy")
+    if searches:
+        return BeamSearch.checked({"beam": beam, "nbest": given.get("nbest")}, "search")
+    return Sampling.checked({**sampling, "samples": given.get("nbest", 1)}, "sampling")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,21 +15,38 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqloom.cli.launch import ON_THIS_MACHINE, launch
-from seqloom.cli.options import Column, HeadsColumn, SourceColumn
+from seqloom.cli.options import (
+    Beam,
+    Column,
+    HeadsColumn,
+    Mbr,
+    MinP,
+    Sample,
+    Samples,
+    Seed,
+    Set,
+    SourceColumn,
+    Strategy,
+    Temperature,
+    TopK,
+    TopP,
+    Typical,
+)
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
-    from seqloom.types import Hypothesis
+    from seqloom.decode.translator import Capability, Translator
+    from seqloom.types import Example, Hypothesis, Request
 
 _LINES_AT_A_TIME = 5000  # enough to fill batches of like lengths, few enough to stream
-_DRAWING, _VOTING = "Answers that are drawn", "Several models"
+_VOTING = "Several models"
 
 
 def translate(
     run: Annotated[Path, typer.Argument(help="A run directory.")],
     file: Annotated[str, typer.Argument(help="Lines to translate, or a table; - is standard input.")] = "-",
-    beam: Annotated[int | None, typer.Option(help="Hypotheses kept; 1 is greedy.")] = None,
-    nbest: Annotated[int | None, typer.Option(help="Answers per line.")] = None,
+    beam: Beam = None,
+    nbest: Annotated[int | None, typer.Option(help="Outputs per line (default: 1).")] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
     alignment: Annotated[bool, typer.Option(help="Add the attention weights to the JSON.")] = False,
     source_column: SourceColumn = None,
@@ -48,9 +66,7 @@ def translate(
         str | None, typer.Option(help="Column with the words or phrases of each output, separated by ;")
     ] = None,
     column: Column = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="An option of the search, e.g. search.no_repeat=3.")
-    ] = None,
+    set_: Set = None,
     threads: Annotated[int | None, typer.Option(min=1, help="Processors to use; all if not given.")] = None,
     processes: Annotated[int, typer.Option(min=1, help=ON_THIS_MACHINE)] = 1,
     out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
@@ -65,69 +81,47 @@ def translate(
     ensemble_space: Annotated[
         str, typer.Option(help="What is averaged: probability or log.", rich_help_panel=_VOTING)
     ] = "probability",
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw answers, --nbest per line.", rich_help_panel=_DRAWING)
-    ] = False,
-    temperature: Annotated[
-        float | None, typer.Option(help="Below 1 safer, above 1 wilder.", rich_help_panel=_DRAWING)
-    ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(help="From the k most probable tokens.", rich_help_panel=_DRAWING)
-    ] = None,
-    top_p: Annotated[
-        float | None, typer.Option(help="From the fewest tokens of this mass.", rich_help_panel=_DRAWING)
-    ] = None,
-    min_p: Annotated[
-        float | None, typer.Option(help="From tokens of this x the best one's P.", rich_help_panel=_DRAWING)
-    ] = None,
-    typical: Annotated[
-        float | None, typer.Option(help="From typical tokens of this mass.", rich_help_panel=_DRAWING)
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Another seed, other answers.", rich_help_panel=_DRAWING)
-    ] = None,
-    mbr: Annotated[
-        str | None,
-        typer.Option(
-            help="chrf or bleu: the answer most like all samples, or all that --beam finds.",
-            rich_help_panel=_DRAWING,
-        ),
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option(min=1, help="Samples for --mbr, 32 if not given.", rich_help_panel=_DRAWING)
-    ] = None,
+    strategy: Strategy = None,
+    sample: Sample = False,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    typical: Typical = None,
+    seed: Seed = None,
+    mbr: Mbr = None,
+    samples: Samples = None,
 ) -> None:
-    """Translate lines: as many lines out as in, in order; answers that look wrong are counted at the end.
+    """Translate text, one output line per input line. Suspicious outputs are counted at the end.
 
-    With --nbest n there are up to n lines per line, each with the line's number, its score and its text.
-    The score of --mbr is the expected utility, of --sample it is log P.
+    With --nbest n there are up to n lines per input line, each with the number of the line, its score and its
+    text. The score is that of the search; of --mbr it is the expected utility, of --sample log P.
     """
-    from seqloom.cli.strategy import choose_strategy, load_for
+    from seqloom.cli.strategy import choose_strategy
     from seqloom.cli.trace import engine_to_trace, trace_searches
-    from seqloom.config import search_options
+    from seqloom.config import strategy_options
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import check_has_columns, read_source
     from seqloom.data.report import DataReport
-    from seqloom.decode.crew import crew
-    from seqloom.decode.distrust import MEANING, flags
-    from seqloom.exchange.engines import Wanted
+    from seqloom.decode.distributed import distributed
+    from seqloom.decode.distrust import MEANING
+    from seqloom.exchange.engines import load_voting
     from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
-    from seqloom.run import Run
     from seqloom.team import joined
 
     if out:
         check_can_write(out)
-    search = search_options(set_ or ())
-    strategy = choose_strategy(
-        beam=beam,
-        nbest=nbest,
-        alignment=alignment,
-        sample=sample,
-        mbr=mbr,
-        samples=samples,
-        search=search,
-        drawing={
+    if alignment and not json_:
+        raise SeqloomError("--alignment is part of the JSON output only.", "add --json")
+    search, own = strategy_options(set_ or ())
+    decoding = choose_strategy(
+        {
+            "beam": beam,
+            "nbest": nbest,
+            "sample": sample,
+            "mbr": mbr,
+            "samples": samples,
             "temperature": temperature,
             "top_k": top_k,
             "top_p": top_p,
@@ -135,10 +129,15 @@ def translate(
             "typical": typical,
             "seed": seed,
         },
+        named=strategy,
+        options=own,
+        search=search,
     )
-    if require_column and (strategy.sampling or trace):
+    if alignment and "sampling" in decoding.needs:
+        raise SeqloomError("--alignment needs a search: samples have no alignment.", "use --beam")
+    if require_column and ("sampling" in decoding.needs or trace):
         raise SeqloomError(
-            "--require-column is for a search: words cannot be required of samples, nor traced.",
+            "--require-column needs a search: words cannot be required of samples, nor traced.",
             "leave out --trace, --sample, or --mbr without --beam",
         )
     if flush and (trace or processes > 1):
@@ -152,16 +151,15 @@ def translate(
         launch(processes)
         return
     if trace:
-        engine = engine_to_trace(trace, engine, is_plain=strategy.is_plain and not ensemble)
-    wanted = Wanted(
-        beam=beam,
-        nbest=nbest if strategy.is_plain else None,
-        alignment=alignment,
-        prefixes=prefix_column is not None,
-        required=require_column is not None,
-        scores=json_,
-        search=search,
-    )
+        engine = engine_to_trace(trace, engine, is_plain=decoding.is_beam_search and not ensemble)
+    if engine == "auto" and not decoding.is_beam_search:
+        engine = "torch"
+    asked: dict[Capability, object] = {
+        "alignment": alignment,
+        "prefix": prefix_column,
+        "required": require_column,
+        "trees": heads_column,
+    }
     report = DataReport()
     columns = {
         "source_column": column if source_column is None else source_column,
@@ -174,40 +172,32 @@ def translate(
     examples = read_source(file, format=options.format, **columns, report=report)
     number, counts, joined_lines = 0, Counter[str](), 0
     with joined(device) as team:
-        loaded, used = load_for(
-            strategy,
+        loaded = load_voting(
             [run, *(ensemble or [])],
             engine,
             space=ensemble_space,
             checkpoint=checkpoint,
             device=device,
             threads=threads,
-            wanted=wanted,
+            search={**search, **decoding.search_changes},
+            needs=decoding.needs | {need for need, given in asked.items() if given},
+            scores=json_,
         )
-        length_ratio = Run(run).length_ratio()
-        with crew(loaded, team) as translator:
-            if translator is None:  # this process has lent a hand, and another writes
+        with distributed(loaded, team) as translator:
+            if translator is None:  # this process served the main one, which writes
                 return
             if trace:
                 examples = trace_searches(trace, translator, examples)
             at_a_time = 1 if flush else _LINES_AT_A_TIME
             with output(out) as stream, counter("translated") as advance:
                 while chunk := list(islice(examples, at_a_time)):
-                    answers = strategy.answers(
-                        translator,
-                        chunk,
-                        first=number + 1,
-                        prefixed=prefix_column is not None,
-                        require_column=require_column,
-                        alignment=alignment,
-                        on_progress=advance,
-                    )
-                    for example, hypotheses in zip(chunk, answers, strict=True):
+                    requests = _requests(chunk, number + 1, translator, prefix_column, require_column)
+                    outputs = decoding.translate(translator, requests, alignment=alignment, on_progress=advance)
+                    for request, hypotheses in zip(requests, outputs, strict=True):
                         number += 1
-                        found = [flags(example.source, one, length_ratio) for one in hypotheses]
-                        counts.update(found[0])
+                        counts.update(hypotheses[0].flags)
                         if json_:
-                            lines = iter([_json(number, example.source, hypotheses, used, found)])
+                            lines = iter([_json(number, request.source, hypotheses, translator.engine)])
                         else:
                             lines = _plain(number, hypotheses, ranked=nbest is not None and nbest > 1)
                             joined_lines += any("\n" in one.text for one in hypotheses)
@@ -216,7 +206,7 @@ def translate(
                         stream.flush()
     for flag, meaning in MEANING.items():
         if counts[flag]:
-            print(f"look at: {counts[flag]:,} of {number:,} answers ({flag}: {meaning})", file=sys.stderr)
+            print(f"look at: {counts[flag]:,} of {number:,} outputs ({flag}: {meaning})", file=sys.stderr)
     if joined_lines:
         print(
             f"note: line breaks in the outputs of {joined_lines:,} lines were replaced by spaces; --json keeps "
@@ -227,17 +217,45 @@ def translate(
         print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
 
 
+def _requests(
+    examples: Sequence[Example],
+    first: int,
+    translator: Translator,
+    prefix_column: str | None,
+    require_column: str | None,
+) -> list[Request]:
+    """Return a request per example; the line number, from `first`, is the key of its samples."""
+    from seqloom.types import Request
+
+    reads_trees = "trees" in translator.capabilities
+    return [
+        Request(
+            example.source,
+            prefix="" if prefix_column is None else example.target or "",
+            required=() if require_column is None else _phrases(example.columns.get(require_column, "")),
+            tree=example.heads if reads_trees else None,
+            key=number,
+        )
+        for number, example in enumerate(examples, first)
+    ]
+
+
+def _phrases(cell: str) -> tuple[str, ...]:
+    """Return the words and phrases of a cell, between semicolons."""
+    return tuple(phrase for part in cell.split(";") if (phrase := part.strip()))
+
+
 def _plain(number: int, hypotheses: list[Hypothesis], *, ranked: bool) -> Iterator[str]:
     for hypothesis in hypotheses:
         text = hypothesis.text.replace("\n", " ")
         yield f"{number}\t{hypothesis.score:.4f}\t{text}" if ranked else text
 
 
-def _json(
-    number: int, source: str, hypotheses: list[Hypothesis], engine: str, found: Sequence[Sequence[str]]
-) -> str:
-    answers = [
-        {**asdict(hypothesis), "flags": flags} for hypothesis, flags in zip(hypotheses, found, strict=True)
+def _json(number: int, source: str, hypotheses: list[Hypothesis], engine: str) -> str:
+    """Return one line of JSON; a score of an impossible output, which is -inf, becomes null."""
+    found = [
+        {name: None if value in (math.inf, -math.inf) else value for name, value in asdict(one).items()}
+        for one in hypotheses
     ]
-    line = {"line": number, "source": source, "engine": engine, "hypotheses": answers}
+    line = {"line": number, "source": source, "engine": engine, "hypotheses": found}
     return json.dumps(line, ensure_ascii=False)

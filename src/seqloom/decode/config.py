@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -83,12 +84,14 @@ class SearchConfig(Settings):
             )
         return self
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether nothing is asked for but a beam, n answers and a division by the length."""
-        asked = (self.length_norm, self.word_reward, self.coverage_penalty, self.groups)
-        rules = (self.no_repeat, self.forbid, self.require, self.shortlist, self.min_length)
-        return asked == ("length", 0.0, 0.0, 1) and rules == (0, (), (), False, 0)
+    def differing(self, names: Collection[str]) -> list[str]:
+        """Return those of the named options whose values are not their defaults."""
+        default = SearchConfig.model_validate({})
+        return [
+            name
+            for name in SearchConfig.model_fields
+            if name in names and getattr(self, name) != getattr(default, name)
+        ]
 
     def changed(self, beam: int | None, nbest: int | None) -> SearchConfig:
         """These options with another beam or number of answers, where one is given."""

@@ -7,13 +7,14 @@ from typing import Literal
 
 from seqloom.types import Hypothesis
 
-Flag = Literal["empty", "cut", "short", "loop", "copy"]
+Flag = Literal["impossible", "empty", "cut", "short", "loop", "copy"]
 MEANING: dict[Flag, str] = {
-    "empty": "nothing was said, though the source says something",
+    "impossible": "no output satisfies the model and the search options",
+    "empty": "the output is empty, the source is not",
     "cut": "the maximum length was reached before the end",
     "short": "the output is far shorter than the training data suggests",
-    "loop": "the same words follow one another again and again",
-    "copy": "the answer is the source",
+    "loop": "the output repeats the same words over and over",
+    "copy": "the output equals the source",
 }
 
 _TIMES = 4  # a stretch that follows itself so often is a loop
@@ -28,6 +29,8 @@ def flags(source: str, answer: Hypothesis, length_ratio: float | None = None) ->
 
     `length_ratio` is the number of target characters per source character in the training data, if it is known.
     """
+    if "impossible" in answer.flags:
+        return ["impossible"]
     found: list[Flag] = []
     if not answer.text.strip() and source.strip():
         found.append("empty")

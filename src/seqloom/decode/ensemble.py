@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from seqloom.decode.shortlist import Shortlist
-from seqloom.decode.torch_translator import TorchTranslator
+from seqloom.decode.torch_translator import Encoded, TorchTranslator
 from seqloom.errors import SeqloomError
-from seqloom.types import Batch, Heads, Step, StepModel, Tree
+from seqloom.types import Batch, Step, StepModel, Tree
 
 Space = Literal["probability", "log"]
 
@@ -37,6 +37,7 @@ class Ensemble(StepModel):
         assert len(given) == len(members) and min(given) > 0
         self._members, self._space = list(members), space
         self._weights = [weight / sum(given) for weight in given]
+        self.reads_trees = any(member.reads_trees for member in members)
         self._others = list(others)  # the same sentences as the second, third … member's tokenizer has them
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
@@ -98,7 +99,13 @@ class EnsembleTranslator(TorchTranslator):
         self._members = list(members)
         self._ensemble = partial(Ensemble, weights=weights, space=space)
         models = [member.model for member in members]
-        super().__init__(self._ensemble(models), first.tokenizers, first.search, first.device)
+        super().__init__(
+            self._ensemble(models),
+            first.tokenizers,
+            first.search,
+            first.device,
+            length_ratio=first.length_ratio,
+        )
         sources = {member.tokenizers.reader.fingerprint for member in members}
         self._others = others if len(sources) > 1 else []
 
@@ -112,11 +119,8 @@ class EnsembleTranslator(TorchTranslator):
             )
         return tables[0]
 
-    def _model(
-        self,
-        lines: Sequence[str],
-        heads: Sequence[Heads | None] | None,
-        narrow: Callable[[StepModel], StepModel],
-    ) -> StepModel:
+    def _model(self, encoded: Sequence[Encoded], narrow: Callable[[StepModel], StepModel]) -> StepModel:
         models = [narrow(member.model) for member in self._members]
-        return self._ensemble(models, others=[member.batch(lines, heads) for member in self._others])
+        requests = [one.request for one in encoded]
+        others = [member.batch(member.encode(requests, self.search)) for member in self._others]
+        return self._ensemble(models, others=others)

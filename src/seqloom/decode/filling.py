@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.torch_translator import batches_by_length
+from seqloom.decode.pipeline import Progress, decode_in_batches
 from seqloom.errors import SeqloomError
+from seqloom.models.base import SequenceModel
 from seqloom.text.config import MASK
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, EOS, PAD, UNK
@@ -47,10 +47,14 @@ class Filler:
     """Fills every [MASK] of a text with one token. The answer for a text is the same alone or among others."""
 
     def __init__(
-        self, model: Any, tokenizer: Tokenizer, search: SearchConfig, device: torch.device | str = "cpu"
+        self,
+        model: SequenceModel,
+        tokenizer: Tokenizer,
+        search: SearchConfig,
+        device: torch.device | str = "cpu",
     ) -> None:
         self.model, self.tokenizer, self.device = model, tokenizer, torch.device(device)
-        self.budget = search.model_copy(update={"beam": 1})
+        self.batch_tokens = search.batch_tokens
         self.mask = tokenizer.symbol(MASK)
         pieces = tokenizer.pieces(range(tokenizer.size))
         never = torch.tensor([id in (PAD, BOS, EOS, UNK, self.mask) for id in range(tokenizer.size)])
@@ -60,17 +64,16 @@ class Filler:
         else:
             self._unfit = torch.stack((never | spaced, never | ~spaced)).to(self.device)  # by `begins`
 
-    def fill(
-        self, lines: Sequence[str], *, top: int = 5, on_progress: Callable[[int], None] | None = None
-    ) -> list[Filled]:
+    def fill(self, lines: Sequence[str], *, top: int = 5, on_progress: Progress | None = None) -> list[Filled]:
         """The best `top` tokens for every gap of every line, each gap by itself, in the order of the lines."""
         texts = [self.encode(line, number) for number, line in enumerate(lines, 1)]
-        filled: dict[int, Filled] = {}
-        for group in batches_by_length([len(text.ids) for text in texts], self.budget):
-            filled |= zip(group, self._fill([texts[i] for i in group], top), strict=True)
-            if on_progress:
-                on_progress(len(group))
-        return [filled[i] for i in range(len(texts))]
+        return decode_in_batches(
+            [len(text.ids) for text in texts],  # never 0: every text has a gap
+            lambda places: self._fill([texts[i] for i in places], top),
+            batch_tokens=self.batch_tokens,
+            empty=Filled("", ()),
+            on_progress=on_progress,
+        )
 
     def encode(self, line: str, number: int = 1) -> Gapped:
         """The ids of a line; [MASK] may touch letters and punctuation."""
@@ -135,8 +138,7 @@ def _normalized(tokenizer: Tokenizer, line: str) -> list[str]:
 
 def _verbatim(tokenizer: Tokenizer) -> Tokenizer:
     """The tokenizer for text that is normalised already: lower case must not reach a [MASK] that touches it."""
-    verbatim, settings = copy(tokenizer), tokenizer.settings
+    verbatim, settings = tokenizer.with_gaps(), tokenizer.settings
     plain = {"normalize": "none", "lowercase": False, "collapse_spaces": False}
-    verbatim.gaps = True
     verbatim.settings = settings.model_copy(update={"normalizer": settings.normalizer.model_copy(update=plain)})
     return verbatim

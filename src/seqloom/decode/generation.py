@@ -1,20 +1,21 @@
-"""Texts that go on from a prompt, drawn from a language model or searched for."""
+"""Texts that continue a prompt, sampled from a language model or found by beam search."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SamplingConfig, SearchConfig
+from seqloom.decode.pipeline import decode_in_batches
 from seqloom.decode.plan import Found, plan_of
 from seqloom.decode.rules import Rules
 from seqloom.decode.sampling import sample
 from seqloom.decode.search import beam_search
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, quoted
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, PAD, Batch, Hypothesis, Step, StepModel, Tree
 
@@ -35,6 +36,10 @@ class Generator:
         max_length: int,
         device: torch.device | str = "cpu",
     ) -> None:
+        if ignored := search.differing({"require", "shortlist", "coverage_penalty"}):
+            raise SeqloomError(
+                f"Generating text does not support search.{ignored[0]}.", "remove it from the run's config.yaml"
+            )
         self.model, self.tokenizer, self.search = model, tokenizer, search
         self.max_length = max_length  # tokens of a text, its prompt's and its end included
         self.device = torch.device(device)
@@ -46,43 +51,86 @@ class Generator:
     def sample(
         self, prompts: Sequence[str], options: SamplingConfig, *, max_length: int | None = None
     ) -> list[list[Hypothesis]]:
-        """Texts drawn for every prompt; they depend on the seed and the prompt alone."""
-        prefixes, limit = [self.encode(prompt) for prompt in prompts], max_length or self.max_length
-        together = max(1, self.search.batch_tokens // (limit * options.samples))
-        answers: list[list[Hypothesis]] = []
-        for first in range(0, len(prompts), together):
-            group = prefixes[first : first + together]
+        """Return texts drawn for every prompt; they depend on the seed and the prompt alone."""
+        prefixes, limit = self._prefixes(prompts, max_length)
+
+        def draw(places: list[int]) -> list[list[Hypothesis]]:
+            group = [prefixes[i] for i in places]
             found = sample(
                 self.model,
                 self._nothing(len(group)),
                 options=options,
-                max_lengths=self._limits(group, limit),
+                max_lengths=[limit] * len(group),
                 prefixes=group,
+                rules=self._rules(),
             )
-            for prefix, samples in zip(group, found, strict=True):
-                answers.append([self._hypothesis(prefix, one, given=len(prefix)) for one in samples])
-        return answers
+            return [
+                [self._hypothesis(prefix, one, given=len(prefix)) for one in samples]
+                for prefix, samples in zip(group, found, strict=True)
+            ]
+
+        return self._decode_all(prompts, limit, draw, rows=options.samples)
 
     def beam(
         self, prompts: Sequence[str], beam: int, *, nbest: int = 1, max_length: int | None = None
     ) -> list[list[Hypothesis]]:
-        """The likeliest texts that beam search finds for every prompt, best first."""
-        answers = []
-        for prefix in map(self.encode, prompts):
-            (limit,) = self._limits([prefix], max_length or self.max_length)
+        """Return the most probable texts that beam search finds for every prompt, best first."""
+        prefixes, limit = self._prefixes(prompts, max_length)
+        search = self.search.changed(beam, nbest)
+
+        def find(places: list[int]) -> list[list[Hypothesis]]:
+            (prefix,) = (prefixes[i] for i in places)
             (found,) = beam_search(
                 Behind(self.model, prefix),
                 self._nothing(1),
-                plan_of(self.search.model_copy(update={"beam": beam, "nbest": nbest}), Rules()),
+                plan_of(search, replace(self._rules(), context=prefix)),
                 max_lengths=[limit - len(prefix)],
             )
-            answers.append([self._hypothesis(prefix, one, given=0) for one in found[:nbest]])
-        return answers
+            return [[self._hypothesis(prefix, one, given=0) for one in found[:nbest]]]
 
-    def _nothing(self, count: int) -> Batch:
-        return collate_ids([[]] * count, None, range(count)).to(self.device)
+        return self._decode_all(prompts, limit, find, rows=beam, alone=range(len(prompts)))
 
-    def _limits(self, prefixes: list[list[int]], limit: int) -> list[int]:
+    def _decode_all(
+        self,
+        prompts: Sequence[str],
+        limit: int,
+        decode: Callable[[list[int]], list[list[Hypothesis]]],
+        *,
+        rows: int,
+        alone: Collection[int] = (),
+    ) -> list[list[Hypothesis]]:
+        """Return what is decoded for every prompt; a prompt without any possible text is an error."""
+        texts = decode_in_batches(
+            [limit] * len(prompts),
+            decode,
+            batch_tokens=self.search.batch_tokens,
+            rows=rows,
+            empty=list[Hypothesis](),
+            alone=alone,
+        )
+        for prompt, found in zip(prompts, texts, strict=True):
+            if not found:
+                raise SeqloomError(
+                    f"No text can continue {quoted(prompt)} under the search options of the run.",
+                    "relax search.forbid, search.no_repeat or search.min_length, or raise --max-length",
+                )
+        return texts
+
+    def _limit(self, max_length: int | None) -> int:
+        longest = self.search.longest or self.max_length
+        return min(longest, self.max_length) if max_length is None else max_length
+
+    def _rules(self) -> Rules:
+        search = self.search
+        return Rules(
+            forbidden=[ids for word in search.forbid if (ids := self.tokenizer.encode(word))],
+            min_length=search.min_length,
+            no_repeat=search.no_repeat,
+        )
+
+    def _prefixes(self, prompts: Sequence[str], max_length: int | None) -> tuple[list[list[int]], int]:
+        """Return the tokens of the prompts and the maximum length of a text."""
+        prefixes, limit = [self.encode(prompt) for prompt in prompts], self._limit(max_length)
         for prefix in prefixes:
             if len(prefix) >= limit:
                 raise SeqloomError(
@@ -90,7 +138,10 @@ class Generator:
                     f"(it begins with {self.tokenizer.decode(prefix)[:40]!r}).",
                     "shorten it or raise --max-length",
                 )
-        return [limit] * len(prefixes)
+        return prefixes, limit
+
+    def _nothing(self, count: int) -> Batch:
+        return collate_ids([[]] * count, None, range(count)).to(self.device)
 
     def _hypothesis(self, prefix: list[int], found: Found, *, given: int) -> Hypothesis:
         """The whole text, and the numbers of what follows the prompt; `given` tokens found are the prompt's."""
@@ -106,7 +157,7 @@ class Generator:
 
 
 @dataclass(frozen=True)
-class Behind:
+class Behind(StepModel):
     """A StepModel that has said a prompt already: search begins behind it."""
 
     model: StepModel

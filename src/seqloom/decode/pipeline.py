@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
 Progress = Callable[[int], None]  # called with the number of items that were finished
@@ -32,17 +33,20 @@ def decode_in_batches(
     batch_tokens: int,
     rows: int = 1,
     empty: Result,
+    alone: Collection[int] = (),
     on_progress: Progress | None = None,
 ) -> list[Result]:
     """Return what `decode` gives for every item, in the order of the items.
 
     `decode` gets the positions of the items of one batch. An item of length 0 is not decoded: its result is
-    `empty`.
+    `empty`. The items at the positions `alone` are batches of one.
     """
     results = [empty] * len(lengths)
     if on_progress:
         on_progress(sum(not n for n in lengths))
-    for group in batches_by_length(lengths, batch_tokens=batch_tokens, rows=rows):
+    together = [0 if i in alone else n for i, n in enumerate(lengths)]
+    groups = batches_by_length(together, batch_tokens=batch_tokens, rows=rows)
+    for group in chain(([i] for i in alone if lengths[i]), groups):
         for i, result in zip(group, decode(group), strict=True):
             results[i] = result
         if on_progress:

@@ -24,7 +24,7 @@ from seqloom.types import BOS, EOS, PAD, Batch, Step, StepModel, Tree
 
 
 @dataclass(frozen=True)
-class Among:
+class Among(StepModel):
     """A StepModel that says only what is on the shortlist of a sentence, its probabilities renormalised."""
 
     model: StepModel

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from seqloom.decode.scoring import Scorer
 from seqloom.decode.torch_translator import TorchTranslator
+from seqloom.decode.translator import requests_for
 from seqloom.evaluate.metrics import one_metric
 from seqloom.types import Heads, Hypothesis
 
@@ -86,9 +87,8 @@ class NoisyChannel:
     ) -> list[list[Channel]]:
         """The n best answers of every line in the order of the search, with what every model says of them."""
         beam = max(self.nbest, self.translator.search.beam)
-        found = self.translator.translate(
-            lines, beam=beam, nbest=self.nbest, heads=heads, on_progress=on_progress
-        )
+        requests = requests_for(self.translator, lines, heads)
+        found = self.translator.translate(requests, beam=beam, nbest=self.nbest, on_progress=on_progress)
         return channels(lines, found, reverse=self.reverse, language=self.language)
 
     def translate(

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from seqloom.decode.config import SamplingConfig
 from seqloom.decode.plan import Found
+from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
 from seqloom.types import BOS, EOS, PAD, Batch, StepModel, Tree, select_rows
 
@@ -36,8 +37,12 @@ def sample(
     max_lengths: Sequence[int],
     prefixes: Sequence[Sequence[int]] | None = None,
     keys: Sequence[int] | None = None,
+    rules: Rules | None = None,
 ) -> list[list[Found]]:
-    """For every sentence its samples, in the order of their numbers.
+    """Return for every sentence its samples, in the order of their numbers.
+
+    The rules, which hold no prefixes, take tokens out before temperature and filters; what is left is
+    renormalised. A sample that reaches a point where no token is possible is left out.
 
     The tokens of a sentence's prefix are given, not drawn; an answer begins with them, and they count for its
     maximum length, at which it is cut (`finished` is False). The log-probabilities are the model's own, before
@@ -55,14 +60,16 @@ def sample(
     rows = _begin(model, batch, table, options.samples, shared=shared)
     for position in range(shared, max(max_lengths)):
         step = model.step(rows.memory, rows.state, rows.last)
-        last = _choose(step.log_probs, rows, table, position, options)
+        last = _choose(step.log_probs, rows, table, position, options, rules or Rules())
         table.write(rows.answers, position, last, step.log_probs)
         going = rows.open & (last != EOS) & (table.limits[rows.answers] > position + 1)
+        going &= table.possible[rows.answers]
         rows = _drop(rows._replace(state=step.state, last=last, open=going))
         if not rows.sentences:
             break
-    found = table.found()
-    return [found[first : first + options.samples] for first in range(0, len(found), options.samples)]
+    found, count = table.found(), options.samples
+    groups = (found[first : first + count] for first in range(0, len(found), count))
+    return [[one for one in group if one is not None] for group in groups]
 
 
 # Filters. Each takes the logarithms of weights, (R, V), and returns them with what it leaves out at -inf; the
@@ -123,9 +130,9 @@ def _border(probs: Tensor, rank: Tensor, mass: float, width: int) -> Tensor:
 
 
 def truncated(log_probs: Tensor, options: SamplingConfig) -> Tensor:
-    """The log weights that are drawn from: temperature, top-k, top-p, min-p, typical, each on what is left."""
+    """Return the log weights to draw from: temperature, top-k, top-p, min-p, typical, each on what is left."""
     weights = log_probs.double()  # a copy whose sums agree on every device to far below any border
-    weights[:, (PAD, BOS)] = -torch.inf  # never part of an answer
+    weights[:, (PAD, BOS)] = -torch.inf  # never part of an output
     if options.temperature != 1:
         weights = tempered(weights, options.temperature)
     if options.top_k:
@@ -146,15 +153,19 @@ class _Table(NamedTuple):
     log_probs: Tensor
     uniforms: Tensor
     limits: Tensor  # (B N,) their maximum lengths
+    possible: Tensor  # (B N,) False: at some point no token had a probability
 
     def write(self, answers: Tensor, position: int, tokens: Tensor, log_probs: Tensor) -> None:
         self.tokens[answers, position] = tokens
         self.log_probs[answers, position] = log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1).double()
 
-    def found(self) -> list[Found]:
-        """The answers, each up to its end; what stands behind the end in the table was never meant."""
-        columns = (self.tokens.tolist(), self.log_probs.tolist(), self.limits.tolist())
-        return [_found(tokens[:n], log_probs[:n]) for tokens, log_probs, n in zip(*columns, strict=True)]
+    def found(self) -> list[Found | None]:
+        """Return the samples, each up to its end, or None where a sample was not possible."""
+        columns = (part.tolist() for part in (self.tokens, self.log_probs, self.limits, self.possible))
+        return [
+            _found(tokens[:n], log_probs[:n]) if possible else None
+            for tokens, log_probs, n, possible in zip(*columns, strict=True)
+        ]
 
 
 def _found(tokens: list[int], log_probs: list[float]) -> Found:
@@ -227,6 +238,7 @@ def _table(
         log_probs=torch.zeros(len(drawn), longest, dtype=torch.float64, device=device),
         uniforms=torch.stack(drawn).to(device),
         limits=torch.tensor(max_lengths, device=device).repeat_interleave(samples),
+        possible=torch.ones(len(drawn), dtype=torch.bool, device=device),
     )
 
 
@@ -246,19 +258,23 @@ def _begin(model: StepModel, batch: Batch, table: _Table, samples: int, *, share
     return _Rows(len(first), memory, select_rows(state, sentence), last[sentence], answers, opened)
 
 
-def _choose(log_probs: Tensor, rows: _Rows, table: _Table, position: int, options: SamplingConfig) -> Tensor:
-    """The next token of every row, (R,): its prefix's, or one that is drawn."""
+def _choose(
+    log_probs: Tensor, rows: _Rows, table: _Table, position: int, options: SamplingConfig, rules: Rules
+) -> Tensor:
+    """Return the next token of every row, (R,): its prefix's, or one that is drawn."""
     given = table.tokens[rows.answers, position]
-    sums = truncated(log_probs, options).exp().cumsum(dim=1)
+    weights = log_probs.double()
+    rules.apply(weights, table.tokens[rows.answers, :position], _no_prefixes)
+    sums = truncated(weights, options).exp().cumsum(dim=1)
     total = sums[:, -1:]
-    if bool((rows.open & (given == PAD) & ~(total.squeeze(1) > 0)).any()):
-        raise SeqloomError(
-            f"The model gives no token a probability at position {position + 1} of a sample.",
-            "check the model's weights, and that the forced prefix is possible",
-        )
+    table.possible[rows.answers] &= (given != PAD) | ~rows.open | (total.squeeze(1) > 0)  # nor is NaN
     wanted = table.uniforms[rows.answers, position].unsqueeze(1) * total
     drawn = torch.searchsorted(sums, wanted, right=True).squeeze(1)  # the first whose sum exceeds u
     return given.where(given != PAD, drawn.clamp_max(log_probs.shape[1] - 1))
+
+
+def _no_prefixes() -> Tensor:
+    raise AssertionError("the prefixes of samples are in their table, not in the rules")
 
 
 def _drop(rows: _Rows) -> _Rows:

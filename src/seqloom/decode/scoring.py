@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import islice
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +15,10 @@ from torch.nn.functional import cross_entropy
 from seqloom.data.batching import collate_ids
 from seqloom.data.syntax import token_trees
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.torch_translator import batches_by_length, read_sources
+from seqloom.decode.pipeline import Progress, decode_in_batches
+from seqloom.decode.torch_translator import read_sources
 from seqloom.errors import SeqloomError
+from seqloom.models.base import SequenceModel
 from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import UNK, Batch, Heads, StepModel
@@ -23,7 +26,6 @@ from seqloom.types import UNK, Batch, Heads, StepModel
 _LOGITS = 1 << 22  # alive at a time: 16 MB in float32
 
 Pair = tuple[str, str]  # source and target; of plain text the source is empty
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +68,14 @@ class ForcedScorer:
     """
 
     def __init__(
-        self, model: Any, tokenizers: TokenizerPair, search: SearchConfig, device: torch.device | str = "cpu"
+        self,
+        model: StepModel,
+        tokenizers: TokenizerPair,
+        search: SearchConfig,
+        device: torch.device | str = "cpu",
     ) -> None:
         self.model, self.tokenizers, self.device = model, tokenizers, torch.device(device)
-        self.budget = search.model_copy(update={"beam": 1})
+        self.batch_tokens = search.batch_tokens
 
     @torch.inference_mode()
     def score(
@@ -89,18 +95,21 @@ class ForcedScorer:
                 )
         targets = [self.tokenizers.target.encode(target) for _, target in pairs]
         trees = token_trees(self.tokenizers, sources, heads, "Pair")
-        found: list[list[float]] = [[] for _ in pairs]
-        widths = [max(map(len, both)) + 1 for both in zip(sources, targets, strict=True)]
-        for group in batches_by_length(widths, self.budget):
-            given = None if trees is None else [trees[i] for i in group]
-            batch = collate_ids([sources[i] for i in group], [targets[i] for i in group], group, given)
-            batch = batch.to(self.device)
-            rows = forced_log_probs(self.model, batch).split_with_sizes([len(targets[i]) + 1 for i in group])
-            for i, row in zip(group, rows, strict=True):
-                found[i] = row.tolist()
-            if on_progress:
-                on_progress(len(group))
-        return [_score(self.tokenizers, *one) for one in zip(targets, found, strict=True)]
+
+        def score_batch(places: list[int]) -> list[Score]:
+            given = None if trees is None else [trees[i] for i in places]
+            wanted = [targets[i] for i in places]
+            batch = collate_ids([sources[i] for i in places], wanted, places, given).to(self.device)
+            rows = forced_log_probs(self.model, batch).split_with_sizes([len(ids) + 1 for ids in wanted])
+            return [_score(self.tokenizers, ids, row.tolist()) for ids, row in zip(wanted, rows, strict=True)]
+
+        return decode_in_batches(
+            [max(map(len, both)) + 1 for both in zip(sources, targets, strict=True)],
+            score_batch,
+            batch_tokens=self.batch_tokens,
+            empty=Score((), ()),
+            on_progress=on_progress,
+        )
 
 
 class MaskedScorer:
@@ -110,10 +119,14 @@ class MaskedScorer:
     """
 
     def __init__(
-        self, model: Any, tokenizers: TokenizerPair, search: SearchConfig, device: torch.device | str = "cpu"
+        self,
+        model: SequenceModel,
+        tokenizers: TokenizerPair,
+        search: SearchConfig,
+        device: torch.device | str = "cpu",
     ) -> None:
         self.model, self.tokenizers, self.device = model, tokenizers, torch.device(device)
-        self.budget = search.model_copy(update={"beam": 1})
+        self.batch_tokens = search.batch_tokens
         self.mask = tokenizers.source.symbol(MASK)
 
     @torch.inference_mode()
@@ -126,18 +139,22 @@ class MaskedScorer:
     ) -> list[Score]:
         """The scores of the tokens of every target, in order; sources and trees have no part in it."""
         texts = [self.tokenizers.source.encode(text) for _, text in pairs]
-        found: list[list[float]] = [[] for _ in pairs]
-        if on_progress:
-            on_progress(sum(not text for text in texts))
-        # Equally long rows stay in order, so the rows of a text stand side by side, and so do their values.
         hidden = [(i, t) for i, text in enumerate(texts) for t in range(len(text))]
-        for group in batches_by_length([len(texts[i]) for i, _ in hidden], self.budget):
-            places = [hidden[row] for row in group]
-            for (i, _), value in zip(places, self._hidden_in_turn(texts, places), strict=True):
-                found[i].append(value)
-            if on_progress:
-                on_progress(sum(t + 1 == len(texts[i]) for i, t in places))
-        return [_score(self.tokenizers, *one) for one in zip(texts, found, strict=True)]
+        report = on_progress or (lambda texts: None)
+        report(sum(not text for text in texts))
+
+        def score_rows(rows: list[int]) -> list[float]:
+            places = [hidden[row] for row in rows]
+            values = self._hidden_in_turn(texts, places)
+            report(sum(t + 1 == len(texts[i]) for i, t in places))
+            return values
+
+        values = iter(
+            decode_in_batches(
+                [len(texts[i]) for i, _ in hidden], score_rows, batch_tokens=self.batch_tokens, empty=0.0
+            )
+        )
+        return [_score(self.tokenizers, text, list(islice(values, len(text)))) for text in texts]
 
     def _hidden_in_turn(self, texts: list[list[int]], places: list[tuple[int, int]]) -> list[float]:
         """The log-probability of the token at each place (text, position)."""
@@ -152,11 +169,11 @@ class MaskedScorer:
         return values
 
 
-def forced_log_probs(model: Any, batch: Batch) -> Tensor:
-    """log p of every real target token, row after row: all at once where the model can, else by steps."""
+def forced_log_probs(model: StepModel, batch: Batch) -> Tensor:
+    """Return log p of every real target token, row after row; step by step if the model has no `hidden`."""
     assert batch.target_in is not None and batch.target_out is not None
     real = batch.target_mask
-    if hasattr(model, "hidden"):
+    if isinstance(model, SequenceModel):
         return _log_probs(model.hidden(batch)[real], model.output, batch.target_out[real])
     memory, state = model.start(batch)
     columns = []

@@ -14,17 +14,17 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import linear
 
 from seqloom.decode.plan import Found
 from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
 from seqloom.files import new_folder
+from seqloom.models.base import AutoregressiveModel
 from seqloom.outputs import only_writer
 from seqloom.tensors import write_tensors
 from seqloom.text.pair import TokenizerPair
@@ -103,20 +103,6 @@ def special_tokens(tokenizer: Tokenizer) -> list[int]:
     return [EOS, UNK, *(i for i, (piece, value) in both if len(value) == 1 and _BYTE.fullmatch(piece))]
 
 
-class HasOutput(Protocol):
-    """A StepModel whose distribution is the softmax of an output layer."""
-
-    output: nn.Linear
-
-    def start(self, batch: Batch) -> tuple[Tree, Tree]: ...
-
-    def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor | None]:
-        """What the output layer sees (R, D), the new state, the attention."""
-        ...
-
-    def max_target_length(self, source_length: int) -> int | None: ...
-
-
 class Choice:
     """The tokens of the shortlists of a batch, numbered anew, and which of them are whose.
 
@@ -130,8 +116,9 @@ class Choice:
         self._numbers = {old: new for new, old in enumerate(self.ids.tolist())}
         self._outside = ~allowed[:, self.ids]  # (B, U)
 
-    def narrowed(self, model: Any) -> StepModel:
+    def narrowed(self, model: StepModel) -> StepModel:
         """The model over these tokens only."""
+        assert isinstance(model, AutoregressiveModel), "only a model with an output layer has a shortlist"
         return _Narrowed(model, self.ids, self._outside)
 
     def inward(self, tokens: Iterable[int]) -> tuple[int, ...] | None:
@@ -152,14 +139,14 @@ class Choice:
         return found._replace(tokens=self.ids[found.tokens].tolist())
 
 
-class _Narrowed:
+class _Narrowed(StepModel):
     """A StepModel over some of a model's tokens: the others' logits are never computed.
 
     The logits of all tokens of the batch come of one product, and those that are not a sentence's own are taken
     out before the softmax. So the answer to a sentence does not depend on its batch.
     """
 
-    def __init__(self, model: HasOutput, ids: Tensor, outside: Tensor) -> None:
+    def __init__(self, model: AutoregressiveModel, ids: Tensor, outside: Tensor) -> None:
         self._model, self._ids = model, ids
         self._weight = model.output.weight.detach()[ids]
         # (B, U): added to the logits of a sentence's rows, in a fraction of the time that filling in -inf takes

@@ -19,16 +19,18 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.scoring import Pair, Progress, Score
-from seqloom.decode.torch_translator import TorchTranslator, batches_by_length
+from seqloom.decode.pipeline import Progress, batches_by_length
+from seqloom.decode.scoring import Pair, Score
+from seqloom.decode.torch_translator import TorchTranslator
+from seqloom.decode.translator import NOTHING, Capability, Outputs, Translator
 from seqloom.errors import SeqloomError
 from seqloom.exchange.ctranslate2 import library, read_names
 from seqloom.machine import checked_threads
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, PAD, UNK, Heads, Hypothesis
+from seqloom.types import BOS, EOS, PAD, UNK, Hypothesis, Request
 
 _MOST_LINES = 64  # in a batch: beyond that a worker gains nothing, and lengths differ more
 _NO_PENALTY = 1e-9  # length^this is 1, but unlike with 0, CTranslate2 stops when `beam` are completed
@@ -61,28 +63,28 @@ class _Found(NamedTuple):
         return not {PAD, BOS, EOS} & set(self.tokens)
 
 
-def is_exact(search: SearchConfig) -> bool:
-    """Whether CTranslate2's answers to such a search are those of our own."""
-    if not search.is_plain:
-        return False
-    same_stop = search.stop == "count" or (search.length_penalty == 0 and search.nbest == 1)
-    return search.beam == 1 or same_stop
-
-
 def length_penalty(search: SearchConfig) -> float:
     """Return the length penalty with which CTranslate2 ranks and stops as such a search does."""
     return search.length_penalty or (_NO_PENALTY if search.stop == "count" else 0.0)
 
 
-class CTranslate2Translator:
+class CTranslate2Translator(Translator):
     """Translates as TorchTranslator does, by the CTranslate2 model in a folder.
 
     Batches are shared out among as many workers of one thread as there are processors: threads that work on one
     batch wait for each other at every layer, workers never do. `positions` is how long a sequence may be; lines
-    that are longer, and beams wider than the vocabulary allows, are left to the translator that `otherwise`
+    that are longer, and beams wider than the vocabulary allows, are left to the translator that `fallback`
     makes. Without `scores` answers have neither tokens nor their probabilities, which saves a pass; those of a
     greedy search have no score (NaN) either, which saves the normalising of every distribution.
     """
+
+    engine = "ctranslate2"
+    description = "The engine ctranslate2"
+    alternative = "use the engine torch, e.g. --engine torch"
+    CAPABILITIES: ClassVar[frozenset[Capability]] = frozenset({"nbest", "token_scores"})
+    search_options = frozenset(
+        {"beam", "nbest", "length_penalty", "longest", "max_length_factor", "max_length_extra", "batch_tokens"}
+    )
 
     def __init__(
         self,
@@ -94,53 +96,43 @@ class CTranslate2Translator:
         threads: int | None = None,
         device: str = "cpu",
         scores: bool = True,
-        otherwise: Callable[[], TorchTranslator] | None = None,
+        fallback: Callable[[], TorchTranslator] | None = None,
+        length_ratio: float | None = None,
     ) -> None:
-        self.folder, self.tokenizers, self.search = folder, tokenizers, search
+        super().__init__(search, length_ratio=length_ratio)
+        self.folder, self.tokenizers = folder, tokenizers
         self.device, self.scores = device, scores
         self._room = math.inf if positions is None else positions
         self.threads = checked_threads(threads)
-        self._otherwise = otherwise
+        self._fallback = fallback
         self._source, self._target = read_names(folder)
         self._ids = {name: id for id, name in enumerate(self._target)}
 
-    def translate(
-        self,
-        lines: Sequence[str],
-        *,
-        beam: int | None = None,
-        nbest: int | None = None,
-        alignment: bool = False,
-        heads: Sequence[Heads | None] | None = None,  # no model here reads trees
-        prefixes: Sequence[str] | None = None,
-        required: Sequence[Sequence[str]] | None = None,
-        on_progress: Callable[[int], None] | None = None,
-    ) -> list[list[Hypothesis]]:
-        """The n best hypotheses of every line, in the order of the lines; an empty line stays empty."""
-        if alignment:
-            raise SeqloomError(
-                "CTranslate2 does not give the attention of all layers.", "use --engine torch for --alignment"
-            )
-        search = self.search.changed(beam, nbest)
-        if prefixes is not None or required is not None or not search.is_plain:
-            raise SeqloomError(
-                "CTranslate2 is used for plain beams only: not with given beginnings, groups, other scores, "
-                "shortlists or rules for what may be said.",
-                "use --engine torch",
-            )
-        sources = [self.tokenizers.source.encode(line) for line in lines]
-        advance = on_progress or (lambda lines: None)
-        advance(sum(not ids for ids in sources))
-        found, left = self._decode(sources, search, advance)
-        answers = [[Hypothesis(text="", score=0.0)] for _ in lines]
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self.CAPABILITIES if self.scores else self.CAPABILITIES - {"token_scores"}
+
+    @classmethod
+    def unsupported(cls, search: SearchConfig) -> list[str]:
+        """Return the options that would change the output; the stop rule does not matter to every search."""
+        any_stop = search.beam == 1 or (search.length_penalty == 0 and search.nbest == 1)
+        return [name for name in super().unsupported(search) if not (name == "stop" and any_stop)]
+
+    def _translate(
+        self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
+    ) -> Outputs:
+        sources = [self.tokenizers.source.encode(request.source) for request in requests]
+        on_progress(sum(not ids for ids in sources))
+        found, left = self._decode(sources, search, on_progress)
+        outputs: Outputs = [[NOTHING] for _ in requests]
         for i, hypotheses in self._hypotheses(sources, found, search):
-            answers[i] = hypotheses
+            outputs[i] = hypotheses
         if left:
-            better = self._leave([lines[i] for i in left], max(len(sources[i]) for i in left), search)
+            better = self._leave([requests[i] for i in left], max(len(sources[i]) for i in left), search)
             for i, hypotheses in zip(left, better, strict=True):
-                answers[i] = hypotheses
-            advance(len(left))
-        return answers
+                outputs[i] = hypotheses
+            on_progress(len(left))
+        return outputs
 
     def score(self, pairs: Sequence[Pair], *, on_progress: Progress | None = None) -> list[Score]:
         """log p of every token of the targets and of their ends."""
@@ -181,7 +173,7 @@ class CTranslate2Translator:
     def _is_left(self, found: list[_Found], limit: int, beam: int) -> bool:
         """Return whether a line is left to our own search. Greedy search never depends on the normalising."""
         if not all(one.is_text for one in found):
-            return beam > 1 and self._otherwise is not None
+            return beam > 1 and self._fallback is not None
         return limit >= self._room and not all(one.finished for one in found)
 
     def _run(
@@ -229,7 +221,7 @@ class CTranslate2Translator:
     def _groups(self, lengths: list[int], search: SearchConfig) -> Iterator[list[int]]:
         """Batches of like lengths, small enough that padding costs little, and one for each worker at least."""
         most = min(_MOST_LINES, -(-len(lengths) // self.threads))
-        for group in batches_by_length(lengths, search):
+        for group in batches_by_length(lengths, batch_tokens=search.batch_tokens, rows=search.beam):
             share = -(-len(group) // -(-len(group) // most))  # as many in each part, so that none is small
             yield from (group[first : first + share] for first in range(0, len(group), share))
 
@@ -280,11 +272,10 @@ class CTranslate2Translator:
                 values[i] = result.result().log_probs
         return values
 
-    def _leave(self, lines: list[str], longest: int, search: SearchConfig) -> list[list[Hypothesis]]:
+    def _leave(self, requests: list[Request], longest: int, search: SearchConfig) -> Outputs:
         """What our own search says of lines that do not fit."""
-        if self._otherwise is not None:
-            ours = self._otherwise()
-            return TorchTranslator(ours.model, ours.tokenizers, search, ours.device).translate(lines)
+        if self._fallback is not None:
+            return self._fallback().translate(requests, search)
         if max(longest + 1, search.max_length(longest + 1)) >= self._room:
             raise self._too_long(longest)
         raise SeqloomError(

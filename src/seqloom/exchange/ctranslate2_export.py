@@ -67,9 +67,10 @@ def export_ctranslate2(
         tokenizers.portable().save(draft / "tokenizer")
         write_atomically(draft / "config.yaml", sealed_text(config.to_yaml()))
         write_json(draft / EXPORT_REPORT, report)
-        ours = TorchTranslator(model, tokenizers, config.search)  # type: ignore[arg-type]
-        theirs = load_exported(draft)
-        code = plain_code(tokenizers, config.search, position_rows(config.model))
+        search = CTranslate2Translator.supported(config.search)
+        ours = TorchTranslator(model, tokenizers, search)  # type: ignore[arg-type]
+        theirs = load_exported(draft).with_search(search.model_dump())
+        code = plain_code(tokenizers, search, position_rows(config.model))
         plain = verify_plain(code, draft, theirs, lines)
         report["verified"] = {"on": origin, **_verify(ours, theirs, lines), "plain": plain.as_dict()}
         if quantization == "float32":

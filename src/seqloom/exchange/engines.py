@@ -1,19 +1,21 @@
-"""Which engine translates for a run: torch for all, CTranslate2 where it is wanted, or where it is exact."""
+"""The engine of a translator: torch for everything, CTranslate2 where it is asked for or where it is exact."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
 from seqloom.building import choose_device
 from seqloom.config import Config
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.torch_translator import TorchTranslator
+from seqloom.decode.ensemble import Space
+from seqloom.decode.translator import Capability, Translator
 from seqloom.errors import SeqloomError, unknown
 from seqloom.exchange.converted import converted_model
 from seqloom.exchange.ctranslate2 import (
@@ -23,9 +25,10 @@ from seqloom.exchange.ctranslate2 import (
     obstacle,
     position_rows,
 )
-from seqloom.exchange.ctranslate2_engine import CTranslate2Translator, is_exact
+from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
 from seqloom.exchange.ctranslate2_export import is_export, load_exported
-from seqloom.loading import answering, load, load_decoder
+from seqloom.loading import answering, load_decoder, load_ensemble
+from seqloom.loading import load as load_torch
 from seqloom.machine import UnwritableCache, checked_threads
 from seqloom.models.transformer import TransformerSettings
 from seqloom.run import Run
@@ -33,34 +36,31 @@ from seqloom.run import Run
 ENGINES = ("auto", "torch", "ctranslate2")
 
 
-class Wanted(NamedTuple):
-    """What is asked of a translator, as far as the choice of its engine depends on it."""
+class _Wish(NamedTuple):
+    """What the choice and the making of a translator depend on."""
 
-    beam: int | None = None
-    nbest: int | None = None
-    alignment: bool = False
-    prefixes: bool = False  # answers whose beginning is given
-    required: bool = False  # answers that have to contain something
-    scores: bool = True  # those of every token
-    search: Mapping[str, Any] | None = None  # other options of the search
-
-    def options(self, search: SearchConfig) -> SearchConfig:
-        """A run's search with what is asked for."""
-        given = {"beam": self.beam, "nbest": self.nbest, **(self.search or {})}
-        chosen = {name: value for name, value in given.items() if value is not None}
-        return SearchConfig.checked({**search.model_dump(), **chosen}, "search")
+    checkpoint: str | None
+    device: str
+    threads: int | None
+    search: Mapping[str, Any]  # options that replace those of the run
+    needs: AbstractSet[Capability]
+    scores: bool  # of every token
 
 
-_ANYTHING = Wanted()
+def load(
+    folder: str | Path,
+    *,
+    checkpoint: str | None = None,
+    device: str = "auto",
+    engine: str = "torch",
+    threads: int | None = None,
+) -> Translator:
+    """Return the translator of a run directory or an exported folder: text in, text out.
 
-
-class Loaded(NamedTuple):
-    """A translator and the name of its engine."""
-
-    translator: (
-        Any  # a TorchTranslator, a CTranslate2Translator, or what a model with a search of its own brings
-    )
-    engine: str  # or `own`
+    `engine` is torch, ctranslate2, or auto: CTranslate2 if its outputs equal those of torch, else torch. Only
+    torch supports alignments, prefixes, required words, sampling and every search option.
+    """
+    return load_translator(folder, engine, checkpoint=checkpoint, device=device, threads=threads)
 
 
 def load_translator(
@@ -70,82 +70,122 @@ def load_translator(
     checkpoint: str | None = None,
     device: str = "auto",
     threads: int | None = None,
-    wanted: Wanted = _ANYTHING,
-) -> Loaded:
-    """The translator of a run directory or of an exported folder.
+    search: Mapping[str, Any] | None = None,
+    needs: AbstractSet[Capability] = frozenset(),
+    scores: bool = True,
+) -> Translator:
+    """Return the translator of a run directory or an exported folder with these search options changed.
 
-    `auto` takes CTranslate2 only if it gives the answers that torch gives.
+    With `auto`, CTranslate2 is used only if it supports what is needed and its outputs equal those of torch.
     """
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
-    folder = Path(folder)
-    if is_export(folder):
-        return _exported(folder, engine, checkpoint, device, threads, wanted)
+    path, wish = Path(folder), _Wish(checkpoint, device, threads, search or {}, needs, scores)
+    translator = _exported(path, engine, wish) if is_export(path) else _of_run(path, engine, wish)
+    translator.check(translator.search, needs)
+    return translator
+
+
+def load_voting(
+    folders: Sequence[Path],
+    engine: str = "auto",
+    *,
+    space: str = "probability",
+    checkpoint: str | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    search: Mapping[str, Any] | None = None,
+    needs: AbstractSet[Capability] = frozenset(),
+    scores: bool = True,
+) -> Translator:
+    """Return the translator of one run, or of several that vote; the checkpoint is the first one's."""
+    first, *others = folders
+    if not others:
+        if space != "probability":
+            raise SeqloomError(
+                f"--ensemble-space {space} is for several runs, and there is only one.",
+                "name others with --ensemble RUN",
+            )
+        return load_translator(
+            first,
+            engine,
+            checkpoint=checkpoint,
+            device=device,
+            threads=threads,
+            search=search,
+            needs=needs,
+            scores=scores,
+        )
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
     if engine == "ctranslate2":
-        return _with_ctranslate2(folder, checkpoint, device, threads, wanted)
-    if engine == "auto" and _fits(Run.open(folder).config(), device, wanted):
-        try:
-            return _with_ctranslate2(folder, checkpoint, device, threads, wanted)
-        except UnwritableCache as error:
-            print(f"note: {error.message} Using torch instead of CTranslate2.", file=sys.stderr)
-    return _with_torch(folder, checkpoint, device, threads, wanted)
-
-
-def _with_torch(
-    folder: Path, checkpoint: str | None, device: str, threads: int | None, wanted: Wanted
-) -> Loaded:
+        raise SeqloomError("The engine ctranslate2 does not support ensembles.", "leave --engine out")
     if threads is not None:
         torch.set_num_threads(checked_threads(threads))
-    ours = load(folder, checkpoint=checkpoint, device=device, workers=threads)
-    if not isinstance(ours, TorchTranslator):
-        return Loaded(ours, "own")
-    ours.search = wanted.options(ours.search)
-    return Loaded(ours, "torch")
+    translator = load_ensemble(
+        folders,
+        checkpoints=[checkpoint, *[None] * len(others)],
+        space=cast("Space", space),
+        device=device,
+        search=search,
+    )
+    translator.check(translator.search, needs)
+    return translator
 
 
-def _with_ctranslate2(
-    folder: Path, checkpoint: str | None, device: str, threads: int | None, wanted: Wanted
-) -> Loaded:
+def _of_run(folder: Path, engine: str, wish: _Wish) -> Translator:
+    if engine == "ctranslate2":
+        return _with_ctranslate2(folder, wish)
+    if engine == "auto" and _fits(Run.open(folder).config(), wish):
+        try:
+            return _with_ctranslate2(folder, wish)
+        except UnwritableCache as error:
+            print(f"note: {error.message} Using torch instead of CTranslate2.", file=sys.stderr)
+    if wish.threads is not None:
+        torch.set_num_threads(checked_threads(wish.threads))
+    return load_torch(
+        folder, checkpoint=wish.checkpoint, device=wish.device, workers=wish.threads, search=wish.search
+    )
+
+
+def _with_ctranslate2(folder: Path, wish: _Wish) -> Translator:
     run = Run.open(folder)
     config = run.config()
     library()
     check_can_hold(config.model)
     assert isinstance(config.model, TransformerSettings)
-    translator = CTranslate2Translator(
-        converted_model(run, config, checkpoint),
+    return CTranslate2Translator(
+        converted_model(run, config, wish.checkpoint),
         answering(config, run.tokenizers()),
-        wanted.options(config.search),
+        config.search,
         positions=position_rows(config.model),
-        threads=threads,
-        device=choose_device(device).type,
-        scores=wanted.scores,
-        otherwise=cache(lambda: load_decoder(folder, checkpoint=checkpoint, device=device)),
-    )
-    return Loaded(translator, "ctranslate2")
+        threads=wish.threads,
+        device=choose_device(wish.device).type,
+        scores=wish.scores,
+        fallback=cache(lambda: load_decoder(folder, checkpoint=wish.checkpoint, device=wish.device)),
+        length_ratio=run.length_ratio(),
+    ).with_search(wish.search)
 
 
-def _exported(
-    folder: Path, engine: str, checkpoint: str | None, device: str, threads: int | None, wanted: Wanted
-) -> Loaded:
-    if engine == "torch" or checkpoint is not None:
+def _exported(folder: Path, engine: str, wish: _Wish) -> Translator:
+    if engine == "torch" or wish.checkpoint is not None:
         raise SeqloomError(
-            f"{folder} holds one model, in CTranslate2's format: it has no checkpoints and no other engine.",
-            "give the run directory that it was exported from",
+            f"{folder} holds one model in CTranslate2's format: it has no checkpoints and no other engine.",
+            "use the engine ctranslate2 or auto, or give the run directory that it was exported from",
         )
-    place = choose_device(device).type
-    translator = load_exported(folder, threads=threads, device=place, scores=wanted.scores)
-    translator.search = wanted.options(translator.search)
-    return Loaded(translator, "ctranslate2")
+    place = choose_device(wish.device).type
+    exported = load_exported(folder, threads=wish.threads, device=place, scores=wish.scores)
+    return exported.with_search(wish.search)
 
 
-def _fits(config: Config, device: str, wanted: Wanted) -> bool:
-    """Whether CTranslate2 can do what is wanted, here and with the same answers."""
+def _fits(config: Config, wish: _Wish) -> bool:
+    """Return whether CTranslate2 supports what is wanted, here and with the same outputs."""
+    search = SearchConfig.checked({**config.search.model_dump(), **wish.search}, "search")
     return (
         is_installed()
-        and choose_device(device).type == "cpu"
-        and not wanted.alignment
-        and not (wanted.prefixes or wanted.required)
+        and choose_device(wish.device).type == "cpu"
+        and wish.needs <= CTranslate2Translator.CAPABILITIES
         and config.text.tokenizer != "frames"  # it embeds ids
         and obstacle(config.model) is None
-        and is_exact(wanted.options(config.search))
+        and not CTranslate2Translator.unsupported(search)
     )

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
+from seqloom.decode.pipeline import batches_by_length
 from seqloom.decode.scoring import forced_attention
-from seqloom.decode.torch_translator import batches_by_length
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.alignment import Gold, Link
 from seqloom.inspect.grid import Names, color_bar, label_grid
@@ -145,7 +145,7 @@ def attention_looks(
     whole = [i for i in range(len(pairs)) if sources[i] and targets[i]]
     found: dict[tuple[Head | None, bool], list[list[Link]]] = {}
     widths = [max(len(sources[i]), len(targets[i])) + 1 for i in whole]
-    for group in batches_by_length(widths, search.model_copy(update={"beam": 1})):
+    for group in batches_by_length(widths, batch_tokens=search.batch_tokens):
         chosen = [whole[place] for place in group]
         looks = _forced(model, [sources[i] for i in chosen], [targets[i] for i in chosen], device)
         for row, i in enumerate(chosen):

@@ -11,14 +11,14 @@ from seqloom.data.batching import collate_ids
 from seqloom.decode.scoring import forced_attention
 from seqloom.decode.search import beam_search
 from seqloom.decode.torch_translator import TorchTranslator
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, quoted
 from seqloom.inspect.attention import Attention, Weights
 from seqloom.inspect.grid import Names, place_ticks
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END
 from seqloom.inspect.picture import PAGE, Style
-from seqloom.inspect.searchtree import question
-from seqloom.types import Head, Heads
+from seqloom.inspect.searchtree import problem_of
+from seqloom.types import Head, Heads, Request
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,9 +107,13 @@ def head_attention(
     tokenizers = translator.tokenizers
     if not line.strip():
         return None
-    asked = question(translator, line, translator.search, heads=heads)
+    asked = problem_of(translator, Request(line, tree=heads), translator.search)
     if target is None:
-        found = beam_search(asked.model, asked.sentence, asked.plan, max_lengths=[asked.longest])
+        found = beam_search(asked.model, asked.sentence, asked.plan, max_lengths=[asked.max_length])
+        if not found[0]:
+            raise SeqloomError(
+                f"No output is possible for {quoted(line)} under these search options.", "relax search.*"
+            )
         wanted = found[0][0].tokens
     else:
         wanted = tokenizers.target.encode(target)

@@ -16,7 +16,7 @@ _ROUNDING = 1e-4  # below what a token needs, lest a rounding error lose the ver
 
 
 @dataclass(frozen=True)
-class Likely:
+class Likely(StepModel):
     """Leaves a step its `most` likeliest tokens, those of at least `floor`, and the tokens of a prefix."""
 
     model: StepModel

@@ -13,7 +13,8 @@ from seqloom.errors import SeqloomError
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.likely import Likely, floor_to_win
 from seqloom.inspect.picture import BLUE, Style
-from seqloom.inspect.searchtree import question
+from seqloom.inspect.searchtree import problem_of
+from seqloom.types import Request
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -110,8 +111,8 @@ def _answers(translator: TorchTranslator, lines: Sequence[str], beam: int) -> li
 def _exact(translator: TorchTranslator, line: str, known: Answer, expand: int) -> Answer | None:
     """The best answer there is; None if that takes too long to prove."""
     search = SearchConfig.checked({**translator.search.model_dump(), "nbest": 1}, "search")
-    asked = question(translator, line, search)
-    plan, longest = asked.plan, asked.longest
+    asked = problem_of(translator, Request(line), search)
+    plan, longest = asked.plan, asked.max_length
     model = asked.model
     if known.finished:  # what cannot lead to a better score need not be looked at
         model = Likely(model, floor=floor_to_win(plan.ranking, known.score, longest))

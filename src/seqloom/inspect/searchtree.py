@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.plan import Found, Plan, plan_of
+from seqloom.decode.plan import Found, Plan
 from seqloom.decode.reference import Decision, reference_beam_search
-from seqloom.decode.torch_translator import TorchTranslator
+from seqloom.decode.torch_translator import Problem, TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END, readable
 from seqloom.inspect.likely import Likely, enough_to_rank
 from seqloom.inspect.picture import SUFFIXES, Style
-from seqloom.types import EOS, Batch, Heads, StepModel
+from seqloom.types import EOS, Heads, Request
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,35 +107,13 @@ class SearchTree(Inspection):
         draw_tree(self, figure, style)
 
 
-class Question(NamedTuple):
-    """What a search is given: a model, a batch of one sentence, what to do with it, and how long it may be."""
-
-    model: StepModel
-    sentence: Batch
-    plan: Plan
-    longest: int
-
-
-def question(
-    translator: TorchTranslator,
-    line: str,
-    search: SearchConfig,
-    *,
-    heads: Heads | None = None,
-    prefix: str = "",
-) -> Question:
-    """The search that the translator does for a line that is not empty."""
+def problem_of(translator: TorchTranslator, request: Request, search: SearchConfig) -> Problem:
+    """Return the search that the translator does for a line that is not empty."""
     if search.require:
         raise SeqloomError(
             "A search for required words has many beams, and its tree is not drawn.", "leave out search.require"
         )
-    sentence = translator.batch([line], [heads])
-    prefixes = [begun] if (begun := translator.tokenizers.target.encode(prefix)) else []
-    ids = translator.tokenizers.source.encode(line)
-    (longest,) = translator.limits(search, [ids], prefixes)
-    rules = translator.rules(search, prefixes)
-    model = translator.among(sentence, search, prefixes)
-    return Question(model, sentence, plan_of(search, rules), longest)
+    return translator.problem(request, search)
 
 
 def search_tree(
@@ -152,16 +130,16 @@ def search_tree(
     ids = translator.tokenizers.source.encode(line)
     if not ids:
         return SearchTree(line, "", True, 0.0, (END,), search.beam, search.groups, (), ())
-    asked = question(translator, line, search, heads=heads, prefix=prefix)
+    asked = problem_of(translator, Request(line, prefix=prefix, tree=heads), search)
     growth = _Growth(translator, asked.plan, len(ids) + 1)
     shown = (2 + _PRUNED) * asked.plan.width  # kept, completed and pruned
     model = Likely(
         asked.model,
-        most=enough_to_rank(asked.plan, shown, asked.longest),
+        most=enough_to_rank(asked.plan, shown, asked.max_length),
         always=[token for begun in asked.plan.rules.prefixes for token in begun],
     )
     found = reference_beam_search(
-        model, asked.sentence, asked.plan, max_length=asked.longest, watch=growth.watch
+        model, asked.sentence, asked.plan, max_length=asked.max_length, watch=growth.watch
     )
     if not found:
         raise SeqloomError(f"The rules leave nothing to say to {line!r}.", "loosen what is forced or forbidden")

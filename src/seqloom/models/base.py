@@ -26,6 +26,8 @@ class SequenceModel(nn.Module, ABC):
 class AutoregressiveModel(SequenceModel):
     """A StepModel: p(y_t | y_<t, x) for all t at once in `hidden`, one t at a time in `step`."""
 
+    reads_trees: bool = False  # whether it needs the dependency tree of every source
+
     @abstractmethod
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         """Return the memory of B sentences and the state of B rows, before any target token."""

@@ -9,8 +9,10 @@ from typing import Any, Protocol, runtime_checkable
 from torch import Tensor
 
 from seqloom.data.store import TokenStore
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.translator import Translator
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import Example, Translator
+from seqloom.types import Example
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,15 @@ class CountingModel(Protocol):
 class OwnSearch(Protocol):
     """A model that is not decoded token by token: it brings its own translator."""
 
-    def translator(self, tokenizers: TokenizerPair, search: Any, *, workers: int | None) -> Translator:
-        """What translates with it; `search` are the options of the run, `workers` None = for this machine."""
+    def translator(
+        self,
+        tokenizers: TokenizerPair,
+        search: SearchConfig,
+        *,
+        workers: int | None,
+        length_ratio: float | None,
+    ) -> Translator:
+        """Return its translator; `search` are the options of the run, `workers` None = for this machine."""
         ...
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -67,6 +68,12 @@ class Tokenizer:
         self._prefix = _prefix(settings.kind)
         self._bytes = [self._bytes_of(id) for id in range(self.size)]
         self.gaps = False  # whether [MASK] in a text is the symbol; otherwise it is text as any other
+
+    def with_gaps(self) -> Self:
+        """Return this tokenizer with [MASK] in a text as the symbol, not as text."""
+        gapped = copy(self)
+        gapped.gaps = True
+        return gapped
 
     @classmethod
     def train(

@@ -81,10 +81,13 @@ def test_the_former_name_has_the_same_effect(runs: Path, tickets: Path, name: st
 def test_a_column_that_is_not_there_is_an_error(
     runs: Path, tickets: Path, column: str, command: Command
 ) -> None:
-    for option in ("--source-column", "--prefix-column", "--require-column", "--heads-column"):
+    for option in ("--source-column", "--prefix-column", "--require-column"):
         done = command("translate", runs / "pairs", tickets, option, column)
         assert (done.code, done.out) == (2, "")
         assert f"no column '{column}'" in done.err
+    done = command("translate", runs / "pairs", tickets, "--heads-column", column)
+    assert (done.code, done.out) == (2, "")
+    assert "does not support dependency trees" in done.err  # whatever the column
 
 
 @pytest.mark.parametrize("option", ["--source-column", "--prefix-column", "--require-column", "--heads-column"])

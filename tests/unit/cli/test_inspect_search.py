@@ -23,8 +23,7 @@ def test_the_tree_as_json_html_and_picture(runs: Path, command: Command, tmp_pat
         done = command("inspect", "search", runs / "pairs", TEXT, "--beam", 3, "--out", file, *SHORT)
         assert done.code == 0, done.err
     tree = json.loads(files[0].read_text(encoding="utf-8"))
-    translator = load(runs / "pairs")
-    translator.search = translator.search.model_copy(update={"longest": 6})
+    translator = load(runs / "pairs", search={"longest": 6})
     ((best,),) = translator.translate([TEXT], beam=3)
     assert (tree["answer"], tree["beam"]) == (best.text, 3)
     assert tree["score"] == pytest.approx(best.score, abs=1e-5)

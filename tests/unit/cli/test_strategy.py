@@ -12,6 +12,7 @@ import pytest
 from seqloom.decode.config import SamplingConfig
 from seqloom.decode.risk import by_least_risk
 from seqloom.loading import load, load_ensemble
+from seqloom.types import Request
 
 Command = Callable[..., Any]
 LINES = ["a man is running.", "", "a man is running.", "two dogs"]
@@ -32,8 +33,7 @@ def test_several_models_vote(runs: Path, lstm: Path, command: Command, text: Pat
     )
     assert done.code == 0, done.err
     told = [json.loads(line) for line in done.out.splitlines()]
-    both = load_ensemble([runs / "pairs", lstm], space=space)
-    both.search = both.search.model_copy(update={"longest": 8})
+    both = load_ensemble([runs / "pairs", lstm], space=space, search={"longest": 8})
     expected = [many[0] for many in both.translate(LINES)]
     assert [one["hypotheses"][0]["text"] for one in told] == [one.text for one in expected]
     scores = [one["hypotheses"][0]["score"] for one in told]
@@ -52,10 +52,10 @@ def test_a_sample_depends_on_seed_and_line_alone(
     monkeypatch.setattr("seqloom.cli.translate._LINES_AT_A_TIME", 1)
     assert command(*draw).out == once.out
     assert command(*draw, "--seed", 7).out != once.out
-    translator = load(runs / "pairs")
-    translator.search = translator.search.model_copy(update={"longest": 8})
+    translator = load(runs / "pairs", search={"longest": 8})
     keys = range(1, 5)
-    expected = translator.sample(LINES, SamplingConfig(samples=7, top_k=5, temperature=0.8), keys=keys)
+    requests = [Request(line, key=key) for key, line in zip(keys, LINES, strict=True)]
+    expected = translator.sample(requests, SamplingConfig(samples=7, top_k=5, temperature=0.8))
     several = command(*draw, "--nbest", 7, "--top-k", 5, "--temperature", 0.8)  # more than the beam
     lines = [
         f"{n}\t{one.score:.4f}\t{one.text}" for n, many in zip(keys, expected, strict=True) for one in many
@@ -66,11 +66,9 @@ def test_a_sample_depends_on_seed_and_line_alone(
 def test_least_risk_among_samples(runs: Path, command: Command, text: Path) -> None:
     done = command("translate", runs / "pairs", text, "--mbr", "chrf", "--samples", 6, "--nbest", 2, *SHORT)
     assert done.code == 0, done.err
-    translator = load(runs / "pairs")
-    translator.search = translator.search.model_copy(update={"longest": 8})
-    found = by_least_risk(
-        translator.sample(LINES, SamplingConfig(samples=6), keys=range(1, 5)), "chrf", drawn=True
-    )
+    translator = load(runs / "pairs", search={"longest": 8})
+    requests = [Request(line, key=key) for key, line in enumerate(LINES, 1)]
+    found = by_least_risk(translator.sample(requests, SamplingConfig(samples=6)), "chrf", drawn=True)
     lines = [f"{n}\t{one.score:.4f}\t{one.text}" for n, many in enumerate(found, 1) for one in many[:2]]
     assert done.out.splitlines() == lines
 
@@ -78,8 +76,7 @@ def test_least_risk_among_samples(runs: Path, command: Command, text: Path) -> N
 def test_least_risk_among_what_a_beam_finds(runs: Path, command: Command, text: Path) -> None:
     done = command("translate", runs / "pairs", text, "--mbr", "bleu", "--beam", 4, "--json", *SHORT)
     assert done.code == 0, done.err
-    translator = load(runs / "pairs")
-    translator.search = translator.search.model_copy(update={"longest": 8})
+    translator = load(runs / "pairs", search={"longest": 8})
     found = by_least_risk(translator.translate(LINES, beam=4, nbest=4), "bleu", drawn=False)
     told = [json.loads(line)["hypotheses"] for line in done.out.splitlines()]
     assert [[one["text"] for one in many] for many in told] == [[many[0].text] for many in found]
@@ -88,18 +85,23 @@ def test_least_risk_among_what_a_beam_finds(runs: Path, command: Command, text: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--sample", "--beam", 3), "--beam 3 searches and --sample draws"),
-        (("--sample", "--alignment"), "--alignment shows where a search looked"),
-        (("--sample", "--set", "search.no_repeat=2"), "search.no_repeat is for a search"),
-        (("--sample", "--samples", 3), "--samples 3 are the candidates of --mbr"),
-        (("--sample", "--engine", "ctranslate2"), "The engine ctranslate2 is for the beam of one model"),
+        (("--sample", "--beam", 3), "--beam 3 and --sample exclude each other"),
+        (("--sample", "--alignment", "--json"), "--alignment needs a search"),
+        (("--alignment",), "--alignment is part of the JSON output only"),
+        (("--sample", "--set", "search.stop=ahead"), "search.stop has no effect with the strategy sample"),
+        (("--sample", "--samples", 3), "--samples 3 needs --mbr"),
+        (("--sample", "--engine", "ctranslate2"), "CTranslate2 cannot hold the model prefix-lm"),
         (("--sample", "--engine", "tourch"), "There is no engine called 'tourch'"),
         (("--ensemble-space", "log"), "--ensemble-space log is for several runs"),
-        (("--temperature", 0.5), "--temperature is for drawing answers"),
-        (("--mbr", "bleu", "--beam", 3, "--top-k", 2), "--top-k is for drawing answers"),
-        (("--mbr", "bleu", "--beam", 3, "--samples", 2), "--samples is for drawing answers"),
+        (("--temperature", 0.5), "--temperature has no effect on a beam search"),
+        (("--mbr", "bleu", "--beam", 3, "--top-k", 2), "--top-k has no effect on a beam search"),
+        (("--mbr", "bleu", "--beam", 3, "--samples", 2), "--samples has no effect on a beam search"),
         (("--mbr", "blue"), "There is no utility called 'blue'"),
         (("--ensemble", "nowhere"), "There is no run directory nowhere"),
+        (("--strategy", "bean"), "There is no strategy called 'bean'"),
+        (("--strategy", "mbr", "--beam", 3), "--beam and --strategy mbr exclude each other"),
+        (("--set", "strategy.samples=3"), "strategy.samples needs a strategy"),
+        (("--strategy", "sample", "--set", "strategy.smaples=3"), "There is no option strategy.smaples"),
         (("--ensemble", ".", "--ensemble-space", "logs"), "There is no space called 'logs'"),
     ],
 )

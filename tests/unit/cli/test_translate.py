@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,13 +24,14 @@ def test_several_answers_have_the_line_and_the_score_before_them() -> None:
 
 
 def test_json_is_one_line_per_input_line() -> None:
-    line = _json(7, "ä", [Hypothesis("a\nb", -1.0), Hypothesis("c", -2.0)], "torch", [[], ["cut"]])
+    line = _json(7, "ä", [Hypothesis("a\nb", -1.0), Hypothesis("c", -math.inf, flags=("cut",))], "torch")
     assert "\n" not in line
     assert "ä" in line
     value = json.loads(line)
     assert (value["line"], value["source"]) == (7, "ä")
     assert [one["text"] for one in value["hypotheses"]] == ["a\nb", "c"]
     assert [one["flags"] for one in value["hypotheses"]] == [[], ["cut"]]
+    assert [one["score"] for one in value["hypotheses"]] == [-1.0, None]  # JSON has no infinity
 
 
 def test_a_far_too_short_output_is_flagged_by_the_ratio_of_the_run(

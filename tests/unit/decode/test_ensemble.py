@@ -18,7 +18,7 @@ from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, Vocabularies, select_rows
+from seqloom.types import BOS, Request, Vocabularies, select_rows
 
 NAMES = ("transformer", "lstm-bilinear", "lstm-last")
 SOURCES = [[4, 5, 6], [7, 8]]
@@ -123,9 +123,9 @@ def test_a_member_reads_lines_by_its_own_tokenizer_in_any_batch() -> None:
     both = EnsembleTranslator([first, second])
     (alone,) = both.translate(["cab bac a"], nbest=3)
     for budget in (1, 10_000):  # alone or among others
-        both.search = SEARCH.model_copy(update={"batch_tokens": budget})
-        assert texts(both.translate(LINES, nbest=3))[2] == texts([alone])[0]
-    batches = [one.batch(["cab bac a"]) for one in (first, second)]
+        found = both.with_search({"batch_tokens": budget}).translate(LINES, nbest=3)
+        assert texts(found)[2] == texts([alone])[0]
+    batches = [one.batch(one.encode([Request("cab bac a")], SEARCH)) for one in (first, second)]
     model = Ensemble([first.model, second.model], others=[batches[1]])
     (expected,) = beam_search(model, batches[0], plan_of(SEARCH, Rules()), max_lengths=[6])
     assert [one.score for one in alone] == pytest.approx([one.score for one in expected[:3]])

@@ -12,6 +12,7 @@ from seqloom.decode import scoring
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.scoring import ForcedScorer, MaskedScorer, Score, Totals
 from seqloom.errors import SeqloomError
+from seqloom.models.base import SequenceModel
 from seqloom.text.config import MASK, TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import UNK, Batch, Step, StepModel, Tree
@@ -19,7 +20,7 @@ from seqloom.types import UNK, Batch, Step, StepModel, Tree
 WIDTH = 4
 
 
-class Texts(nn.Module):
+class Texts(SequenceModel):
     """A model of no interest: what it sees at a position is a vector of the token there."""
 
     def __init__(self, size: int) -> None:

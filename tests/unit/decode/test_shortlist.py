@@ -18,7 +18,7 @@ from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, PAD, UNK, StepModel
+from seqloom.types import BOS, EOS, PAD, UNK, Request, StepModel
 
 LINES = ["abcd", "d", "", "bad cab", "a b c d"]
 N = 2
@@ -126,20 +126,21 @@ def test_an_answer_does_not_depend_on_its_batch(table: Shortlist, tokenizers: To
 def test_samples_do_not_depend_on_their_batch(table: Shortlist, tokenizers: TokenizerPair) -> None:
     translator, options = _translator(tokenizers, table), SamplingConfig(samples=3, temperature=9)
     prefixes = ["", "h", "", "gg", "e"]  # their new numbers depend on the batch, the samples do not
-    together = translator.sample(LINES, options, prefixes=prefixes)
+    requests = [Request(line, prefix) for line, prefix in zip(LINES, prefixes, strict=True)]
+    together = translator.sample(requests, options)
     for line, prefix, found in zip(LINES, prefixes, together, strict=True):
-        (alone,) = translator.sample([line], options, prefixes=[prefix])
+        (alone,) = translator.sample([Request(line, prefix)], options)
         assert [one.tokens for one in alone] == [one.tokens for one in found]
         assert all(one.text.startswith(prefix) for one in found if line)
 
 
 def test_beginnings_and_required_words_may_be_off_the_list(table: Shortlist, tokenizers: TokenizerPair) -> None:
     translator = _translator(tokenizers, table, beam=3)
-    ((begun,), (other,)) = translator.translate(["a", "b"], prefixes=["hh", "g"])
+    ((begun,), (other,)) = translator.translate([Request("a", "hh"), Request("b", "g")])
     assert begun.text.startswith("hh") and other.text.startswith("g")
-    ((best,), _) = translator.translate(["a", "b"], required=[["hg"], []])
+    ((best,), _) = translator.translate([Request("a", required=("hg",)), "b"])
     assert "hg" in best.text
-    ((without,),) = _translator(tokenizers, table, beam=3, forbid=("h", "a")).translate(["a"], prefixes=["e"])
+    ((without,),) = _translator(tokenizers, table, beam=3, forbid=("h", "a")).translate([Request("a", "e")])
     assert without.text.startswith("e") and not set("ha") & set(without.text)
 
 
@@ -157,7 +158,7 @@ class NoOutput(StepModel):
 def test_a_model_without_an_output_layer_is_refused(table: Shortlist, tokenizers: TokenizerPair) -> None:
     search = SearchConfig(shortlist=True)
     translator = TorchTranslator(NoOutput(), tokenizers, search, shortlist=lambda: table)
-    with pytest.raises(SeqloomError, match="this one offers none"):
+    with pytest.raises(SeqloomError, match="has no output layer"):
         translator.translate(["a"])
 
 

@@ -8,11 +8,12 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from seqloom.decode.config import SamplingConfig, SearchConfig
-from seqloom.decode.torch_translator import TorchTranslator, batches_by_length
+from seqloom.decode.pipeline import batches_by_length
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import EOS, Batch, Step, StepModel, Tree
+from seqloom.types import EOS, Batch, Request, Step, StepModel, Tree
 
 LINES = ["abc", "", "a", "cab bac", "b a", "ccccccccc"]
 
@@ -108,8 +109,7 @@ def test_no_lines_give_no_answers(tokenizers: TokenizerPair) -> None:
 
 def test_groups_stay_within_the_budget_and_cover_all_lines() -> None:
     lengths = [5, 0, 9, 1, 5, 30, 2, 0, 9]
-    search = SearchConfig(beam=2, batch_tokens=48)
-    groups = list(batches_by_length(lengths, search))
+    groups = list(batches_by_length(lengths, batch_tokens=48, rows=2))
     assert sorted(i for group in groups for i in group) == [0, 2, 3, 4, 5, 6, 8]
     for group in groups:
         widest = max(lengths[i] for i in group) + 1
@@ -120,6 +120,7 @@ def test_groups_stay_within_the_budget_and_cover_all_lines() -> None:
 class TreeReader(Copier):
     """Remembers the trees that it was given."""
 
+    reads_trees = True
     heads: Tensor | None = None
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
@@ -130,19 +131,22 @@ class TreeReader(Copier):
 def test_trees_go_to_the_model_by_tokens(tokenizers: TokenizerPair) -> None:
     model = TreeReader(tokenizers.target.size)
     translator = TorchTranslator(model, tokenizers, SearchConfig(batch_tokens=10_000))
-    answers = translator.translate(["a b", "", "cab"], heads=[(2, 0), None, (0,)])
+    answers = translator.translate([Request("a b", tree=(2, 0)), "", Request("cab", tree=(0,))])
     assert [best[0].text for best in answers] == ["a b", "", "cab"]
     assert model.heads is not None
     assert model.heads.tolist() == [[2, 0, -1, 0], [0, -1, -1, 0]]  # a ▁ b; c a b
-    translator.translate(["a b", "cab"], heads=[(2, 0), None])
+    translator.translate([Request("a b", tree=(2, 0)), "cab"])
     assert model.heads is None  # a line without a tree: the model says so if it needs one
     translator.translate(["a b", "cab"])
     assert model.heads is None
 
 
 def test_a_tree_that_does_not_fit_its_line(tokenizers: TokenizerPair) -> None:
+    translator = TorchTranslator(TreeReader(tokenizers.target.size), tokenizers, SearchConfig())
     with pytest.raises(SeqloomError, match="Line 2 of 2 cannot be read with its tree: not as many heads"):
-        _translator(tokenizers).translate(["a", "a b"], heads=[(0,), (0,)])
+        translator.translate([Request("a", tree=(0,)), Request("a b", tree=(0,))])
+    with pytest.raises(SeqloomError, match="does not support dependency trees"):
+        _translator(tokenizers).translate([Request("a", tree=(0,))])
 
 
 def _unsure(tokenizers: TokenizerPair, **search: Any) -> TorchTranslator:
@@ -170,16 +174,20 @@ def test_keys_tell_equal_lines_apart(tokenizers: TokenizerPair) -> None:
     translator, options = _unsure(tokenizers), SamplingConfig(samples=2)
     one, two = translator.sample(["abc", "abc"], options)
     assert one == two
-    one, _, three = translator.sample(["abc", "a", "abc"], options, keys=[7, 8, 9])
+    one, _, three = translator.sample(
+        [Request("abc", key=7), Request("a", key=8), Request("abc", key=9)], options
+    )
     assert one != three
-    assert translator.sample(["abc"], options, keys=[9]) == [three]
+    assert translator.sample(Request("abc", key=9), options) == three
 
 
 def test_samples_begin_as_told(tokenizers: TokenizerPair) -> None:
     prefixes = ["cc", "", "b"]
     done: list[int] = []
     found = _unsure(tokenizers).sample(
-        ["abc", "a", "ca"], SamplingConfig(samples=4), prefixes=prefixes, on_progress=done.append
+        [Request(line, prefix) for line, prefix in zip(["abc", "a", "ca"], prefixes, strict=True)],
+        SamplingConfig(samples=4),
+        on_progress=done.append,
     )
     for prefix, samples in zip(prefixes, found, strict=True):
         assert len(samples) == 4
@@ -196,5 +204,5 @@ def test_a_sample_carries_its_numbers(tokenizers: TokenizerPair) -> None:
 def test_a_required_word_is_a_whole_word(tokenizers: TokenizerPair) -> None:
     translator = _translator(tokenizers, beam=4)
     for word in ("ab", "c", "bb"):
-        ((best,),) = translator.translate(["abc abca"], required=[[word]])
+        (best,) = translator.translate(Request("abc abca", required=(word,)))
         assert word in best.text.split(), f"{best.text!r} has no word {word}"

@@ -16,11 +16,11 @@ from seqloom.decode.scoring import ForcedScorer
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.exchange.ctranslate2 import position_rows, write_model
-from seqloom.exchange.ctranslate2_engine import CTranslate2Translator, is_exact
+from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, PAD, Hypothesis, Vocabularies
+from seqloom.types import BOS, EOS, PAD, Hypothesis, Request, Vocabularies
 
 pytest.importorskip("ctranslate2")
 
@@ -42,7 +42,7 @@ def make(tmp_path: Path) -> Callable[..., Both]:
         end: float = 0.0,
         special: float = -30.0,
         positions: str = "sinusoidal",
-        otherwise: bool = False,
+        fallback: bool = False,
     ) -> Both:
         sizes = {"width": 16, "layers": 1, "heads": 2, "ffn": 24, "max_length": 20, "positions": positions}
         settings = TransformerSettings.checked(sizes, "model")
@@ -60,7 +60,7 @@ def make(tmp_path: Path) -> Callable[..., Both]:
             search,
             positions=position_rows(settings),
             threads=2,
-            otherwise=(lambda: ours) if otherwise else None,
+            fallback=(lambda: ours) if fallback else None,
         )
         return ours, theirs
 
@@ -78,20 +78,19 @@ def test_without_a_length_penalty_the_best_answer_of_a_beam_is_ours(
 ) -> None:
     search = SearchConfig(max_length_factor=1, max_length_extra=3, length_penalty=0, beam=beam)
     ours, theirs = make(search, end=end)
-    assert is_exact(search)
+    assert not CTranslate2Translator.unsupported(search)
     assert said(theirs.translate(LINES)) == said(ours.translate(LINES))
 
 
 def test_with_one_it_depends_on_when_a_sentence_is_done(make: Callable[..., Both]) -> None:
     search = SearchConfig(max_length_factor=1, max_length_extra=6, beam=3, nbest=3)
     ours, theirs = make(search, end=2.0)
-    assert is_exact(search)
+    assert not CTranslate2Translator.unsupported(search)
     answers = theirs.translate(LINES)
     assert said(answers) == said(ours.translate(LINES))
     longer = search.model_copy(update={"stop": "ahead"})
-    assert not is_exact(longer)
-    ours.search = longer
-    others = ours.translate(LINES)
+    assert CTranslate2Translator.unsupported(longer)
+    others = ours.translate(LINES, longer)
     assert said(answers) != said(others)
     assert all(b[0].score >= a[0].score - 1e-5 for a, b in zip(answers, others, strict=True))
 
@@ -105,7 +104,7 @@ def test_pad_and_bos_take_no_place_in_a_beam(
     search = SearchConfig(
         beam=beam, nbest=beam, length_penalty=penalty, max_length_factor=1, max_length_extra=9
     )
-    ours, theirs = make(search, end=2.0, special=special, otherwise=True)
+    ours, theirs = make(search, end=2.0, special=special, fallback=True)
     assert said(theirs.translate(LINES)) == said(ours.translate(LINES))
 
 
@@ -114,7 +113,7 @@ def test_without_a_length_penalty_n_best_lists_are_ours(make: Callable[..., Both
     """CTranslate2 has another rule for when a sentence is done if the penalty is 0."""
     search = SearchConfig(beam=4, nbest=4, length_penalty=0, max_length_factor=1, max_length_extra=9)
     ours, theirs = make(search, end=end)
-    assert is_exact(search)
+    assert not CTranslate2Translator.unsupported(search)
     expected, outputs = ours.translate(LINES), theirs.translate(LINES)
     assert said(outputs) == said(expected)
     for mine, other in zip(chain(*expected), chain(*outputs), strict=True):
@@ -122,13 +121,13 @@ def test_without_a_length_penalty_n_best_lists_are_ours(make: Callable[..., Both
 
 
 def test_what_is_exact() -> None:
-    assert is_exact(SearchConfig(beam=1))
-    assert is_exact(SearchConfig(beam=4, length_penalty=0.6, nbest=2))
-    assert is_exact(SearchConfig(beam=4, length_penalty=0, stop="ahead"))
-    assert not is_exact(SearchConfig(beam=4, length_penalty=0, stop="ahead", nbest=2))
-    assert not is_exact(SearchConfig(beam=4, length_penalty=0.6, stop="hopeless"))
+    assert not CTranslate2Translator.unsupported(SearchConfig(beam=1))
+    assert not CTranslate2Translator.unsupported(SearchConfig(beam=4, length_penalty=0.6, nbest=2))
+    assert not CTranslate2Translator.unsupported(SearchConfig(beam=4, length_penalty=0, stop="ahead"))
+    assert CTranslate2Translator.unsupported(SearchConfig(beam=4, length_penalty=0, stop="ahead", nbest=2))
+    assert CTranslate2Translator.unsupported(SearchConfig(beam=4, length_penalty=0.6, stop="hopeless"))
     for other in ({"no_repeat": 3}, {"forbid": "a"}, {"groups": 2}, {"length_norm": "gnmt"}, {"min_length": 2}):
-        assert not is_exact(SearchConfig.model_validate({"beam": 4, **other}))
+        assert CTranslate2Translator.unsupported(SearchConfig.model_validate({"beam": 4, **other}))
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -202,7 +201,7 @@ def test_a_line_that_is_too_long(make: Callable[..., Both], line: str) -> None:
 
 
 def test_a_line_that_is_too_long_goes_to_torch_if_there_is_one(make: Callable[..., Both]) -> None:
-    ours, theirs = make(SearchConfig(beam=1, max_length_factor=0.1), otherwise=True)
+    ours, theirs = make(SearchConfig(beam=1, max_length_factor=0.1), fallback=True)
     theirs._room = 60
     lines = [LINES[0], "a " * 70, LINES[1]]
     counted: list[int] = []
@@ -214,9 +213,9 @@ def test_what_goes_to_torch_is_searched_with_the_same_options(make: Callable[...
     ours, theirs = make(SearchConfig(beam=2, max_length_factor=0.2, max_length_extra=4), end=-1.0)
     theirs._room, line = 5, "a " * 8
     expected = ours.translate([line])
-    ours.search = SearchConfig(beam=2)
-    theirs._otherwise = lambda: ours
-    assert said(theirs.translate([line])) == said(expected) != said(ours.translate([line]))
+    other = TorchTranslator(ours.model, PAIR, SearchConfig(beam=2))
+    theirs._fallback = lambda: other
+    assert said(theirs.translate([line])) == said(expected) != said(other.translate([line]))
 
 
 def test_a_beam_wider_than_the_vocabulary(make: Callable[..., Both]) -> None:
@@ -227,10 +226,14 @@ def test_a_beam_wider_than_the_vocabulary(make: Callable[..., Both]) -> None:
         theirs.translate(LINES, nbest=6)
 
 
-def test_it_gives_no_alignment(make: Callable[..., Both]) -> None:
+def test_it_refuses_what_it_cannot_do(make: Callable[..., Both]) -> None:
     _, theirs = make(SearchConfig())
-    with pytest.raises(SeqloomError, match="does not give the attention of all layers"):
+    with pytest.raises(SeqloomError, match="does not support alignments"):
         theirs.translate(LINES, alignment=True)
+    with pytest.raises(SeqloomError, match=r"does not support search\.no_repeat=2"):
+        theirs.with_search({"no_repeat": 2}).translate(LINES)
+    with pytest.raises(SeqloomError, match="does not support given prefixes"):
+        theirs.translate([Request("a", prefix="b")])
 
 
 def test_a_damaged_model(make: Callable[..., Both]) -> None:

@@ -17,7 +17,7 @@ from seqloom.exchange import converted, ctranslate2, engines
 from seqloom.exchange.agreement import compare, sentences
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
 from seqloom.exchange.ctranslate2_export import export_ctranslate2, is_export, load_exported
-from seqloom.exchange.engines import Wanted, load_translator
+from seqloom.exchange.engines import load_translator
 from seqloom.loading import load, load_scorer
 from seqloom.pipeline import continue_run, create
 from seqloom.run import Run
@@ -40,7 +40,7 @@ SETTINGS: dict[str, Any] = {
     "train.learning_rate": 0.01,
     "train.warmup": 10,
 }
-GREEDY = Wanted(beam=1)
+GREEDY = {"beam": 1}
 
 
 @pytest.fixture(scope="module")
@@ -143,19 +143,19 @@ def test_how_answers_are_compared() -> None:
 
 def test_auto_takes_ctranslate2_only_where_the_answers_are_the_same(run: Run) -> None:
     for wanted, device, engine in (
-        (GREEDY, "cpu", "ctranslate2"),
-        (Wanted(), "cpu", "ctranslate2"),
-        (Wanted(beam=3, nbest=2), "auto", "ctranslate2"),
-        (Wanted(search={"stop": "ahead"}), "cpu", "torch"),
-        (Wanted(search={"no_repeat": 2}), "cpu", "torch"),
-        (Wanted(beam=1, alignment=True), "cpu", "torch"),
-        (Wanted(prefixes=True), "cpu", "torch"),
+        ({"search": GREEDY}, "cpu", "ctranslate2"),
+        ({}, "cpu", "ctranslate2"),
+        ({"search": {"beam": 3, "nbest": 2}}, "auto", "ctranslate2"),
+        ({"search": {"stop": "ahead"}}, "cpu", "torch"),
+        ({"search": {"no_repeat": 2}}, "cpu", "torch"),
+        ({"search": GREEDY, "needs": {"alignment"}}, "cpu", "torch"),
+        ({"needs": {"prefix"}}, "cpu", "torch"),
     ):
-        assert load_translator(run.folder, device=device, wanted=wanted).engine == engine
-    assert load_translator(run.folder, "torch", wanted=GREEDY).engine == "torch"
-    translator, engine = load_translator(run.folder, "ctranslate2")
+        assert load_translator(run.folder, device=device, **wanted).engine == engine
+    assert load_translator(run.folder, "torch", search=GREEDY).engine == "torch"
+    translator = load_translator(run.folder, "ctranslate2")
     lines = ["a g j", "", "d h k"]
-    assert engine == "ctranslate2"
+    assert translator.engine == "ctranslate2"
     assert [best[0].text for best in translator.translate(lines, beam=1)] == [
         best[0].text for best in load(run.folder).translate(lines, beam=1)
     ]
@@ -163,10 +163,10 @@ def test_auto_takes_ctranslate2_only_where_the_answers_are_the_same(run: Run) ->
 
 def test_auto_without_the_package_or_for_another_shape(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "is_installed", lambda: False)
-    assert load_translator(run.folder, wanted=GREEDY).engine == "torch"
+    assert load_translator(run.folder, search=GREEDY).engine == "torch"
     monkeypatch.undo()
     monkeypatch.setattr(engines, "obstacle", lambda settings: "its blocks have norms")
-    assert load_translator(run.folder, wanted=GREEDY).engine == "torch"
+    assert load_translator(run.folder, search=GREEDY).engine == "torch"
 
 
 def test_a_run_is_converted_once_and_again_for_other_weights(
@@ -177,7 +177,7 @@ def test_a_run_is_converted_once_and_again_for_other_weights(
     real = converted.write_model
     monkeypatch.setattr(converted, "write_model", lambda *given: made.append(given[0]) or real(*given))
     for checkpoint in (None, None, "step-15", "step-15"):
-        translator, _ = load_translator(run.folder, "ctranslate2", checkpoint=checkpoint)
+        translator = load_translator(run.folder, "ctranslate2", checkpoint=checkpoint)
         assert isinstance(translator, CTranslate2Translator)
         assert translator.translate(["a g j"])[0][0].source_tokens == ("a", "g", "j")
     assert len(made) == 2
@@ -185,7 +185,7 @@ def test_a_run_is_converted_once_and_again_for_other_weights(
 
 
 def test_lines_that_do_not_fit_are_left_to_torch(run: Run) -> None:
-    translator, _ = load_translator(run.folder, "ctranslate2")
+    translator = load_translator(run.folder, "ctranslate2")
     assert isinstance(translator, CTranslate2Translator)
     translator._room = 5
     lines = ["a g j " * 3, "a"]
@@ -195,11 +195,11 @@ def test_lines_that_do_not_fit_are_left_to_torch(run: Run) -> None:
 
 
 def test_an_exported_folder_has_one_engine(exported: Path) -> None:
-    translator, engine = load_translator(exported, threads=1, wanted=Wanted(scores=False))
-    assert engine == "ctranslate2"
+    translator = load_translator(exported, threads=1, scores=False)
+    assert translator.engine == "ctranslate2"
     assert translator.translate(["a g j"])[0][0].token_log_probs == ()
     for engine, checkpoint in (("torch", None), ("auto", "best")):
-        with pytest.raises(SeqloomError, match="holds one model, in CTranslate2's format"):
+        with pytest.raises(SeqloomError, match="holds one model in CTranslate2's format"):
             load_translator(exported, engine, checkpoint=checkpoint)
 
 
@@ -229,11 +229,11 @@ def test_a_damaged_conversion_in_the_cache_is_made_again(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path))
-    before = load_translator(run.folder, "ctranslate2", wanted=GREEDY).translator.translate(["a g j"])
+    before = load_translator(run.folder, "ctranslate2", search=GREEDY).translate(["a g j"])
     (file,) = tmp_path.rglob("model.bin")
     whole = file.read_bytes()
     _flip(file)
-    after = load_translator(run.folder, "ctranslate2", wanted=GREEDY).translator.translate(["a g j"])
+    after = load_translator(run.folder, "ctranslate2", search=GREEDY).translate(["a g j"])
     assert after == before
     assert file.read_bytes() == whole
 

@@ -20,7 +20,7 @@ from seqloom.inspect.likely import Likely, enough_to_rank, floor_to_win
 from seqloom.inspect.searcherror import search_errors
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, Batch, Step, StepModel, Tree
+from seqloom.types import BOS, EOS, Batch, Request, Step, StepModel, Tree
 
 LINES = ["a", "b", "", "c", "ab", "ca", "cc"]
 
@@ -57,7 +57,7 @@ def _best(translator: TorchTranslator, line: str) -> float:
     """The highest score of all sequences that end within four tokens."""
     model, search = translator.model, translator.search
     assert isinstance(model, Random)
-    memory, _ = model.start(translator.batch([line]))
+    memory, _ = model.start(translator.problem(Request(line), translator.search).sentence)
     ranking = Ranking(search.length_norm, search.length_penalty)
     scores = []
     for length in range(4):

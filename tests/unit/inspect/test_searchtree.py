@@ -22,7 +22,7 @@ from seqloom.inspect.searchtree_page import tree_page
 from seqloom.inspect.searchtree_picture import places
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, PAD, Batch, Step, StepModel, Tree
+from seqloom.types import BOS, EOS, PAD, Batch, Request, Step, StepModel, Tree
 
 
 class Random(StepModel):
@@ -137,7 +137,7 @@ def test_the_answer_is_the_translators(tokenizers: TokenizerPair, seed: int, sea
     translator = _random(tokenizers, seed=seed, **search)
     for prefix in ("", "cc"):
         tree = search_tree(translator, "abc", prefix=prefix)
-        ((best,),) = translator.translate(["abc"], prefixes=[prefix])
+        (best,) = translator.translate(Request("abc", prefix))
         assert (tree.answer, tree.finished) == (best.text, best.finished)
         assert tree.score == pytest.approx(best.score)
         assert [node.token for node in tree.winner if node.token != END] == list(best.tokens)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
 from seqloom.inspect.stacks import StackSearch, stack_search
 from seqloom.statistical.ngram.tables import Ngrams
@@ -44,7 +45,7 @@ def translator() -> PhraseTranslator:
     def make(*, beam: int | None) -> Decoder:
         return Decoder(table, language, start_weights(), Limits(stack=beam or 20, pops=50), 10)
 
-    return PhraseTranslator(make, tokenizers)
+    return PhraseTranslator(make, tokenizers, SearchConfig(beam=20))
 
 
 @pytest.fixture(scope="module")

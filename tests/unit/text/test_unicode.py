@@ -17,6 +17,7 @@ from seqloom.text.frames import read_features
 from seqloom.text.marian import as_marian
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
+from seqloom.types import Request
 
 RUNS = Path(__file__).parents[2] / "golden" / "fixtures"
 HALF = "ab\ud800c"
@@ -56,10 +57,10 @@ def test_translators_refuse_it(run: str) -> None:
         translator.translate(["a", HALF])
 
 
-@pytest.mark.parametrize("given", [{"prefixes": [HALF]}, {"required": [[HALF]]}])
-def test_prefixes_and_required_words_refuse_it(given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("asked", [Request("a", prefix=HALF), Request("a", required=(HALF,))])
+def test_prefixes_and_required_words_refuse_it(asked: Request) -> None:
     with pytest.raises(SeqloomError, match=WANTED):
-        seqloom.load(RUNS / "transformer").translate(["a"], **given)
+        seqloom.load(RUNS / "transformer").translate([asked])
 
 
 def test_generators_fillers_and_scorers_refuse_it() -> None:

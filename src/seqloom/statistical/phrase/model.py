@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from seqloom.data.store import TokenStore
+from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
 from seqloom.machine import checked_threads
 from seqloom.registry import register
@@ -191,9 +192,23 @@ class PhraseModel:
         chosen = self.weights if weights is None else weights
         return Decoder(self.table, self.language, chosen, self.settings.limits(beam), self.settings.options)
 
-    def translator(self, tokenizers: TokenizerPair, search: Any, *, workers: int | None) -> PhraseTranslator:
-        """What translates text; of the search options only the number of answers means something here."""
-        return PhraseTranslator(self.decoder, tokenizers, nbest=search.nbest, workers=checked_threads(workers))
+    def translator(
+        self,
+        tokenizers: TokenizerPair,
+        search: SearchConfig,
+        *,
+        workers: int | None,
+        length_ratio: float | None,
+    ) -> PhraseTranslator:
+        """Return a translator with the run's options; the beam is model.stack unless the run sets another."""
+        beam = search.beam if search.differing({"beam"}) else max(self.settings.stack, search.nbest)
+        return PhraseTranslator(
+            self.decoder,
+            tokenizers,
+            PhraseTranslator.supported(search).changed(beam, None),
+            workers=checked_threads(workers),
+            length_ratio=length_ratio,
+        )
 
     def scorer(self, tokenizers: TokenizerPair, *, workers: int | None) -> PhraseScorer:
         """What finds the best derivation of given targets, among all that the table has."""

@@ -2,70 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Protocol, Self
 
-from seqloom.errors import SeqloomError
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.pipeline import Progress
+from seqloom.decode.translator import NOTHING, Capability, Outputs, Translator
 from seqloom.statistical.phrase.decoder import Decoder, Words, map_tasks
 from seqloom.statistical.phrase.nbest import Derivation
 from seqloom.statistical.phrase.options import PASSED
 from seqloom.statistical.phrase.table import PhraseTable
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.training import SPACE
-from seqloom.types import UNK, Heads, Hypothesis
+from seqloom.types import UNK, Hypothesis, Request
 
 
 class _MakesDecoder(Protocol):
-    def __call__(self, *, beam: int | None) -> Decoder: ...
+    def __call__(self, *, beam: int) -> Decoder: ...
 
 
-class PhraseTranslator:
-    """Translates by phrases. The answer for a line depends neither on other lines nor on the workers."""
+class PhraseTranslator(Translator):
+    """Translates by phrases. The output for a line depends neither on other lines nor on the workers.
+
+    `search.beam` is the number of hypotheses that a stack keeps. The score and the log_prob of an output are
+    Σ weight · feature: log P up to a constant.
+    """
+
+    engine = "phrase"
+    description = "A phrase-based model"
+    alternative = "leave the option out, or use a neural model"
+    search_options = frozenset({"beam", "nbest", "batch_tokens"})  # batch_tokens changes no output
 
     def __init__(
-        self, make_decoder: _MakesDecoder, tokenizers: TokenizerPair, *, nbest: int = 1, workers: int = 1
-    ) -> None:
-        self.tokenizers, self.nbest, self.workers = tokenizers, nbest, workers
-        self._make_decoder = make_decoder
-        self._decoder = make_decoder(beam=None)
-
-    def translate(
         self,
-        lines: Sequence[str],
+        make_decoder: _MakesDecoder,
+        tokenizers: TokenizerPair,
+        search: SearchConfig,
         *,
-        beam: int | None = None,
-        nbest: int | None = None,
-        alignment: bool = False,
-        heads: Sequence[Heads | None] | None = None,
-        prefixes: Sequence[str] | None = None,
-        on_progress: Callable[[int], None] | None = None,
-    ) -> list[list[Hypothesis]]:
-        """The n best hypotheses of every line, in the order of the lines; an empty line stays empty.
+        workers: int = 1,
+        length_ratio: float | None = None,
+    ) -> None:
+        super().__init__(search, length_ratio=length_ratio)
+        self.tokenizers, self.workers = tokenizers, workers
+        self._make_decoder = lru_cache(maxsize=2)(make_decoder)
 
-        `beam` is how many hypotheses a stack keeps. A score is Σ weight · feature, and so is log_prob: log P
-        but for a constant.
-        """
-        _refuse(heads, prefixes)
-        decoder = self._decoder if beam is None else self._make_decoder(beam=beam)
-        wanted = self.nbest if nbest is None else nbest
-        answers: list[list[Hypothesis]] = []
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset({"nbest", "alignment"})
 
-        def one(line: str) -> list[Hypothesis]:
-            words = read(self.tokenizers, line)
+    def with_search(self, options: Mapping[str, Any]) -> Self:
+        """Return a translator with these search options; a longer n-best list needs as large a stack."""
+        nbest = options.get("nbest")
+        if isinstance(nbest, int) and nbest > self.search.beam and "beam" not in options:
+            options = {**options, "beam": nbest}
+        return super().with_search(options)
+
+    def _translate(
+        self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
+    ) -> Outputs:
+        decoder = self._make_decoder(beam=search.beam)
+
+        def one(request: Request) -> list[Hypothesis]:
+            words = read(self.tokenizers, request.source)
             if not words.ids:
-                return [Hypothesis(text="", score=0.0)]
-            found = decoder.nbest(words, wanted)
+                return [NOTHING]
+            found = decoder.nbest(words, search.nbest)
             return [self._hypothesis(decoder.table, words, each, alignment) for each in found]
 
-        for hypotheses in map_tasks(one, list(lines), self.workers):
-            answers.append(hypotheses)
-            if on_progress:
-                on_progress(1)
-        return answers
+        outputs: Outputs = []
+        for hypotheses in map_tasks(one, requests, self.workers):
+            outputs.append(hypotheses)
+            on_progress(1)
+        return outputs
 
     def decode(self, line: str, *, beam: int | None = None) -> tuple[Decoder, Words]:
-        """The decoder and the words of a line, for a closer look at the search."""
-        return self._make_decoder(beam=beam), read(self.tokenizers, line)
+        """Return the decoder and the words of a line, to inspect the search."""
+        return self._make_decoder(beam=beam or self.search.beam), read(self.tokenizers, line)
 
     def _hypothesis(self, table: PhraseTable, words: Words, found: Derivation, alignment: bool) -> Hypothesis:
         return Hypothesis(
@@ -75,19 +88,6 @@ class PhraseTranslator:
             tokens=tuple(target_tokens(self.tokenizers, found)),
             source_tokens=tuple(readable(words.surfaces)),
             alignment=word_weights(table, found, len(words.ids)) if alignment else (),
-        )
-
-
-def _refuse(heads: Sequence[Heads | None] | None, prefixes: Sequence[str] | None) -> None:
-    """Raises if something is asked for that the model cannot do."""
-    if any(prefixes or ()):
-        raise SeqloomError(
-            "A phrase-based model cannot be told how an answer begins.",
-            "leave the prefixes out, or use a neural model",
-        )
-    if any(heads or ()):
-        raise SeqloomError(
-            "A phrase-based model reads no trees.", "leave the heads out, or train a model that reads them"
         )
 
 

@@ -24,7 +24,7 @@ Fitted = tuple[PhraseModel, Any, dict[str, float]]
 
 
 def _answers(model: PhraseModel, lesson: Any, lines: list[str]) -> list[str]:
-    translator = model.translator(lesson.tokenizers, SearchConfig(), workers=1)
+    translator = model.translator(lesson.tokenizers, SearchConfig(), workers=1, length_ratio=None)
     return [hypotheses[0].text for hypotheses in translator.translate(lines)]
 
 
@@ -44,7 +44,9 @@ def test_what_was_learned_comes_back_from_its_tensors(learned: Fitted, pairs: Ca
     again.restore(state)
     lines = [source for source, _ in pairs(4, 5)]
     ours, theirs = (
-        one.translator(lesson.tokenizers, SearchConfig(), workers=1).translate(lines, nbest=3)
+        one.translator(lesson.tokenizers, SearchConfig(), workers=1, length_ratio=None).translate(
+            lines, nbest=3
+        )
         for one in (model, again)
     )
     assert ours == theirs

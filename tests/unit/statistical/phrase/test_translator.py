@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from seqloom.decode.config import SearchConfig
+from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.errors import SeqloomError
 from seqloom.statistical.phrase.model import PhraseModel
 from seqloom.statistical.phrase.translator import PhraseTranslator
+from seqloom.types import Request
 
 Fitted = tuple[PhraseModel, Any, dict[str, float]]
 
@@ -18,7 +19,7 @@ Fitted = tuple[PhraseModel, Any, dict[str, float]]
 @pytest.fixture
 def translator(learned: Fitted) -> PhraseTranslator:
     model, lesson, _ = learned
-    return model.translator(lesson.tokenizers, SearchConfig(), workers=1)
+    return model.translator(lesson.tokenizers, SearchConfig(), workers=1, length_ratio=None)
 
 
 def test_answers_do_not_depend_on_the_workers(
@@ -26,7 +27,7 @@ def test_answers_do_not_depend_on_the_workers(
 ) -> None:
     model, lesson, _ = learned
     lines = [source for source, _ in pairs(5, 17)] + ["", "a zebra sees ."]
-    three = model.translator(lesson.tokenizers, SearchConfig(), workers=3)
+    three = model.translator(lesson.tokenizers, SearchConfig(), workers=3, length_ratio=None)
     heard: list[int] = []
     alone = translator.translate(lines, nbest=4, on_progress=heard.append)
     assert three.translate(lines, nbest=4) == alone
@@ -64,15 +65,26 @@ def test_a_beam_of_one_still_answers(translator: PhraseTranslator) -> None:
     assert narrow.score <= wide.score + 1e-9
 
 
+def test_the_stack_is_the_beam_and_grows_with_the_n_best_list(translator: PhraseTranslator) -> None:
+    assert translator.search.beam == 60
+    assert translator.with_search({"beam": 7}).search.beam == 7
+    assert translator.with_search({"nbest": 80}).search.beam == 80
+    with pytest.raises(SeqloomError, match=r"search\.beam"):
+        translator.with_search({"beam": -5})
+
+
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("request_", "message"),
     [
-        ({"prefixes": ["le"]}, "cannot be told how an answer begins"),
-        ({"heads": [(2, 0)]}, "reads no trees"),
+        (Request("the cat", prefix="le"), "does not support given prefixes"),
+        (Request("the cat", tree=(2, 0)), "does not support dependency trees"),
+        (Request("the cat", required=("chat",)), "does not support required words"),
     ],
 )
-def test_what_it_cannot_do_is_said(translator: PhraseTranslator, given: Any, message: str) -> None:
+def test_what_it_cannot_do_is_refused(translator: PhraseTranslator, request_: Request, message: str) -> None:
     with pytest.raises(SeqloomError, match=message):
-        translator.translate(["the cat"], **given)
-    nothing = {name: [None if name == "heads" else ""] for name in given}
-    assert translator.translate(["the cat"], **nothing)[0][0].text == "le chat"
+        translator.translate([request_])
+    with pytest.raises(SeqloomError, match="does not support sampling"):
+        translator.sample(["the cat"], SamplingConfig())
+    with pytest.raises(SeqloomError, match=r"does not support search\.no_repeat=2"):
+        translator.with_search({"no_repeat": 2}).translate(["the cat"])

@@ -7,9 +7,9 @@ from random import Random
 import pytest
 import torch
 
-from seqloom.decode.lexical import coverage, make_shortlist
 from seqloom.decode.shortlist import Shortlist, special_tokens
 from seqloom.errors import SeqloomError
+from seqloom.statistical.alignment.shortlist import coverage, make_shortlist
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 

@@ -1,0 +1,108 @@
+"""Translation by several processes: requests are sharded, and the outputs come back in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from seqloom.decode.config import SamplingConfig, SearchConfig
+from seqloom.decode.pipeline import Progress
+from seqloom.decode.translator import Capability, Outputs, Translator
+from seqloom.errors import SeqloomError
+from seqloom.team import Team
+from seqloom.types import Request
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What the main process asks all processes to do."""
+
+    requests: list[Request]
+    search: SearchConfig
+    sampling: SamplingConfig | None
+    alignment: bool
+
+    def shard(self, places: Sequence[int]) -> _Task:
+        """Return the task for some of the requests."""
+        return replace(self, requests=[self.requests[i] for i in places])
+
+    def run(self, translator: Translator, on_progress: Progress | None = None) -> Outputs | SeqloomError:
+        """Return the outputs, or the error, which the main process raises."""
+        if not self.requests:
+            return []
+        try:
+            if self.sampling is None:
+                return translator.translate(
+                    self.requests, self.search, alignment=self.alignment, on_progress=on_progress
+                )
+            searching = translator.with_search(self.search.model_dump())
+            return searching.sample(self.requests, self.sampling, on_progress=on_progress)
+        except SeqloomError as error:
+            return error
+
+
+class DistributedTranslator(Translator):
+    """Shards requests over the processes of a team, which all hold the same translator.
+
+    The output for a request does not depend on the others, so it is the one that a single process gives.
+    """
+
+    def __init__(self, translator: Translator, team: Team) -> None:
+        super().__init__(translator.search, length_ratio=translator.length_ratio)
+        self._translator, self._team = translator, team
+        self.engine = translator.engine
+        self.description, self.alternative = translator.description, translator.alternative
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self._translator.capabilities
+
+    def check(self, search: SearchConfig, needs: AbstractSet[Capability] = frozenset()) -> None:
+        self._translator.check(search, needs)
+
+    def _translate(
+        self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
+    ) -> Outputs:
+        return self._run(_Task(requests, search, None, alignment), on_progress)
+
+    def _sample(self, requests: list[Request], options: SamplingConfig, *, on_progress: Progress) -> Outputs:
+        return self._run(_Task(requests, self.search, options, alignment=False), on_progress)
+
+    def _run(self, task: _Task, on_progress: Progress) -> Outputs:
+        self._team.told(task)
+        shards = shard_by_length([request.source for request in task.requests], self._team.size)
+        own = task.shard(shards[0]).run(self._translator, on_progress)
+        outputs: Outputs = [[] for _ in task.requests]
+        for places, found in zip(shards, self._team.gathered(own), strict=True):
+            if isinstance(found, SeqloomError):
+                raise found
+            for place, hypotheses in zip(places, found, strict=True):
+                outputs[place] = hypotheses
+        on_progress(len(task.requests) - len(shards[0]))
+        return outputs
+
+
+def shard_by_length(lines: Sequence[str], size: int) -> list[list[int]]:
+    """Return the positions of the lines of each process: by length in turn, so that all have equal work."""
+    order = sorted(range(len(lines)), key=lambda place: -len(lines[place]))
+    return [order[rank::size] for rank in range(size)]
+
+
+@contextmanager
+def distributed(translator: Translator, team: Team) -> Iterator[Translator | None]:
+    """Yield the main process's translator; the other processes serve it, and get None when all is done."""
+    if team.size == 1:
+        yield translator
+    elif team.leads:
+        try:
+            yield DistributedTranslator(translator, team)
+        finally:
+            team.told(None)
+    else:
+        task: _Task | None = None
+        while (task := team.told(task)) is not None:
+            shards = shard_by_length([request.source for request in task.requests], team.size)
+            team.gathered(task.shard(shards[team.rank]).run(translator))
+        yield None

@@ -1,0 +1,114 @@
+"""Requests are sharded over the processes of a team, and their outputs come back in order."""
+
+from __future__ import annotations
+
+import threading
+from queue import Queue
+from typing import Any
+
+import pytest
+
+from seqloom.decode.config import SamplingConfig, SearchConfig
+from seqloom.decode.distributed import distributed
+from seqloom.decode.pipeline import Progress
+from seqloom.decode.translator import Outputs, Translator
+from seqloom.errors import SeqloomError
+from seqloom.team import Team
+from seqloom.types import Hypothesis, Request
+
+
+class Threads(Team):
+    """A team whose processes are threads: what `told` and `gathered` promise, by queues."""
+
+    boxes: list[Queue[Any]]
+    answers: list[Queue[Any]]
+
+    def told(self, value: Any) -> Any:
+        if not self.leads:
+            return self.boxes[self.rank].get(timeout=10)
+        for box in self.boxes[1:]:
+            box.put(value)
+        return value
+
+    def gathered(self, value: Any) -> list[Any]:
+        if not self.leads:
+            self.answers[self.rank].put(value)
+            return []
+        return [value, *(box.get(timeout=10) for box in self.answers[1:])]
+
+
+class Echo(Translator):
+    """Returns the line, and what was asked for it."""
+
+    engine, description, alternative = "echo", "An echo", "ask for less"
+    capabilities = frozenset({"prefix", "sampling"})  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__(SearchConfig())
+
+    def _translate(
+        self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
+    ) -> Outputs:
+        if any(request.source == "bad" for request in requests):
+            raise SeqloomError("The line bad cannot be translated.")
+        on_progress(len(requests))
+        return [[Hypothesis(f"{one.prefix}{one.source}", float(search.beam))] for one in requests]
+
+    def _sample(self, requests: list[Request], options: SamplingConfig, *, on_progress: Progress) -> Outputs:
+        texts = [f"{one.source} {options.seed} {one.key} {self.search.longest}" for one in requests]
+        return [[Hypothesis(text, 0.0)] for text in texts]
+
+
+def together(size: int, work: Any) -> Any:
+    """What the leader's work returns while the others serve."""
+    boxes: list[Queue[Any]] = [Queue() for _ in range(size)]
+    answers: list[Queue[Any]] = [Queue() for _ in range(size)]
+    teams = [Threads(rank, size) for rank in range(size)]
+    for team in teams:
+        object.__setattr__(team, "boxes", boxes)
+        object.__setattr__(team, "answers", answers)
+
+    def serve(team: Team) -> None:
+        with distributed(Echo(), team) as translator:
+            assert translator is None
+
+    others = [threading.Thread(target=serve, args=(team,), daemon=True) for team in teams[1:]]
+    for other in others:
+        other.start()
+    try:
+        with distributed(Echo(), teams[0]) as translator:
+            return work(translator)
+    finally:
+        for other in others:
+            other.join(timeout=10)
+            assert not other.is_alive(), "it still waits"
+
+
+LINES = ["one", "", "three thousand", "two", "five words are in this", "x"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 9])
+def test_outputs_are_in_the_order_of_the_lines(size: int) -> None:
+    seen: list[int] = []
+    requests = [Request(line, prefix=f"{i}:") for i, line in enumerate(LINES)]
+    found = together(size, lambda t: t.translate(requests, beam=7, on_progress=seen.append))
+    assert [one[0].text for one in found] == [f"{i}:{line}" for i, line in enumerate(LINES)]
+    assert {one[0].score for one in found} == {7.0}
+    assert sum(seen) == len(LINES)
+
+
+def test_samples_go_by_the_key_of_their_request() -> None:
+    requests = [Request(line, key=key) for key, line in enumerate(LINES, 10)]
+    found = together(2, lambda t: t.with_search({"longest": 4}).sample(requests, SamplingConfig(seed=3)))
+    assert [one[0].text for one in found] == [f"{line} 3 {10 + i} 4" for i, line in enumerate(LINES)]
+
+
+def test_what_the_translator_cannot_do_is_refused_by_all() -> None:
+    with pytest.raises(SeqloomError, match="An echo does not support alignments"):
+        together(2, lambda t: t.translate(LINES, alignment=True))
+
+
+@pytest.mark.parametrize("lines", [["bad", "a"], ["longer", "bad", "a"]], ids=["of the leader", "of another"])
+def test_an_error_of_any_of_them_is_the_leaders(lines: list[str]) -> None:
+    with pytest.raises(SeqloomError, match="The line bad"):
+        together(2, lambda t: t.translate(lines))
