@@ -157,9 +157,9 @@ def test_a_checkpoint_of_another_run_is_refused(runs: Path, tmp_path: Path) -> N
     _trained(tmp_path / "other", {**SETTINGS, "data.train": str(tmp_path / "other.tsv")})
     run = tmp_path / "run"
     shutil.copytree(runs / "cut", run, symlinks=True)
-    shutil.copytree(tmp_path / "other" / "checkpoints" / "step-4", run / "checkpoints" / "step-3")
-    with pytest.raises(SeqloomError, match=r"step-3 is of another run: it was trained with other tokenizers"):
-        load(run, checkpoint="step-3", device="cpu")
+    shutil.copytree(tmp_path / "other" / "checkpoints" / "step-4", run / "checkpoints" / "step-4")
+    with pytest.raises(SeqloomError, match=r"step-4 is of another run: it was trained with other tokenizers"):
+        load(run, checkpoint="step-4", device="cpu")
     shutil.rmtree(run / "checkpoints" / "step-2")
     with pytest.raises(SeqloomError, match="is of another run"):
         weights(run)

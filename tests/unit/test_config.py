@@ -266,7 +266,8 @@ def test_sources_that_are_files_of_features_are_read_as_frames(sequences: Path) 
 
 @pytest.mark.parametrize("model", ["lm", "prefix-lm", "transformer-syntax"])
 def test_a_model_that_reads_text_refuses_frames(sequences: Path, model: str) -> None:
-    values = {"data.train": str(sequences), "model.name": model, "data.heads_column": "1"}
+    sequences.write_text("a.wav\tone\t0\nb.wav\ttwo\t0\n")
+    values = {"data.train": str(sequences), "model.name": model, "data.heads_column": "3"}
     message = sentence(values=values)
     assert f"The model {model} reads text, and the sources of this data are files of features." in message
 

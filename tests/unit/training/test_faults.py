@@ -326,5 +326,5 @@ def test_a_run_directory_appears_whole_or_not_at_all(new_run: Callable[[str], Pa
                 new_run(name)
             assert _content(tmp_path / name) == expected, f"after operation {number}"
             shutil.rmtree(tmp_path / name)
-        # Only the last operation may leave something: a lock file without its lock, which does no harm.
-        assert number == disk.done or not list(tmp_path.glob(".*"))
+        # After the rename, which makes the run, only a lock file without its lock may be left; it does no harm.
+        assert number >= disk.done - 1 or not list(tmp_path.glob(".*"))
