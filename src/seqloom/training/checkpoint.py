@@ -50,6 +50,7 @@ class TrainState:
     epoch: _Count = 0
     batch: _Count = 0  # batches of this epoch already used
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    reported: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0  # seconds at the last report
     target_tokens: _Count = 0
     skipped: _Count = 0  # updates left out because a gradient was not finite
     split: _Count = 0  # updates whose batches had to be cut because memory ran out

@@ -91,27 +91,26 @@ class Trainer:
         self.learner = self.layout.spread(Learner(model, config.label_smoothing, config.precision))
         self.updater = Updater(self.layout.model(self.learner), config, self.layout)
         self.average = MovingAverage(model, config.ema) if config.ema else None
-        self.state = TrainState()
+        self.state, self.window = TrainState(), Window()
 
     def run(self) -> TrainState:
         """Trains until a limit, early stopping or `stop`; resumes by itself from the newest checkpoint."""
         config, state = self.config, self._resume()
         began = time.monotonic() - state.seconds
-        window = Window(state)
         feed = self.feed(state.epoch, state.batch)
         self.model.train()
         if state.interim and not self._catch_up():
             return state
         while not state.finished:
-            loss = self._update(list(islice(feed, config.accumulate)), window)
+            loss = self._update(list(islice(feed, config.accumulate)))
             state.seconds, stopping = self._agree(time.monotonic() - began)
             progress = self._progress()
-            self.log.progress(progress, state.seconds * (1 / max(progress, 1e-9) - 1), window.brief(loss))
+            self.log.progress(progress, state.seconds * (1 / max(progress, 1e-9) - 1), self.window.brief(loss))
             if state.step % config.log_every == 0:
-                self._report(window)
+                self._report()
             state.finished = self._reason_to_end(progress)
-            if state.finished and window.count:
-                self._report(window)
+            if state.finished and self.window.count:
+                self._report()
             if self._is_due() and not stopping and self._validate():
                 continue
             if state.step % config.checkpoint_every == 0 and not self._is_due():
@@ -127,23 +126,23 @@ class Trainer:
             self._average_checkpoints()
         return state
 
-    def _update(self, feeds: list[Feed], window: Window) -> Tensor:
+    def _update(self, feeds: list[Feed]) -> Tensor:
         """One optimiser step over the accumulated batches; the summed loss."""
         state, count = self.state, sum(feed.target_tokens for feed in feeds)
         for feed in feeds:
-            window.see(feed.data)
+            self.window.see(feed.data)
         state.step += 1
-        total = self._learn([feed.data for feed in feeds], window)
+        total = self._learn([feed.data for feed in feeds])
         rate = learning_rate(self.config, state.step, self._progress())
         update = self.updater.update(count, rate)
         if self.average:
             self.average.update(state.step)
         state.epoch, state.batch = feeds[-1].epoch, feeds[-1].batch
         state.target_tokens += count
-        window.add(total, count, update, rate)
+        self.window.add(total, count, update, rate)
         return total * self.team.size / count  # of this process's share; the report adds up all
 
-    def _learn(self, batches: list[Batch], window: Window) -> Tensor:
+    def _learn(self, batches: list[Batch]) -> Tensor:
         """The summed loss of the batches, their gradients added up; in smaller parts if memory runs out."""
         step, budget = self.state.step, self.config.batch_tokens
         found = fit(
@@ -154,12 +153,12 @@ class Trainer:
         if found is None:
             raise too_large(batches, step, budget, self.team)
         if found.parts > 1:
-            if not window.split:
+            if not self.window.split:
                 self.log.say(
                     f"step {step:,}: memory is not enough for the batch, so it is cut into {found.parts} "
                     f"parts; if this happens often, lower train.batch_tokens={budget}"
                 )
-            window.split += 1
+            self.window.split += 1
             self.state.split += 1
         return found.total
 
@@ -226,8 +225,9 @@ class Trainer:
             return f"{config.best_by} has not improved for {worse} validations"
         return ""
 
-    def _report(self, window: Window) -> None:
-        """Writes the measurements since the last report; the only place that waits for the device."""
+    def _report(self) -> None:
+        """Write the measurements since the last report; the only place that waits for the device."""
+        window = self.window
         values = window.close(self.state, self.team)
         values["gradient_norms"] = self.updater.layer_norms(window.updates[-1].parts)
         self.log.record("train", self.state.step, values)
@@ -299,7 +299,7 @@ class Trainer:
         False if the disk refuses it: then the run goes on, unless nothing would come after.
         """
         self.state.interim = interim
-        training = {**self.updater.state(), **random_state(self.team)}
+        training = {**self.updater.state(), **random_state(self.team), **self.window.state(self.team)}
         if self.average:
             training |= {f"raw.{name}": weight.detach() for name, weight in self.average.live.items()}
             self.average.swap()
@@ -335,6 +335,7 @@ class Trainer:
         if self.state.finished:  # unless the limits were raised since then
             self.state.finished = self._reason_to_end(self._progress()) or self._lost_patience()
         self.updater.restore(tensors)
+        self.window.restore(tensors, self.state, self.team, self.device)
         if self.average:
             for name, weight in self.average.live.items():
                 self.average.average[name] = weight.detach().clone()

@@ -19,6 +19,7 @@ from seqloom.types import Batch
 # A spike is worth a word when it stands out of the updates before it, and is no trifle by itself.
 _MEMORY, _ENOUGH = 200, 20  # updates that are looked back at, and that it takes to know what is usual
 _LOSS, _NATS = 2.0, 1.0  # times the median loss, and so much more per token
+_MEASURED = ("norm", "excess", "skipped")  # of every update
 _NORM, _LEAST = 10.0, 1.0  # times the median norm of the gradient, and at least so long
 
 
@@ -39,21 +40,54 @@ class Spike(NamedTuple):
 
 
 class Window:
-    """Sums since the last report, kept on the device until the report asks for them."""
+    """Sums since the last report, kept on the device until the report asks for them.
 
-    def __init__(self, state: TrainState) -> None:
+    Checkpoints hold them, too: the reports of a resumed run are those of the run that was never stopped.
+    """
+
+    def __init__(self) -> None:
         self.skipped_in_a_row = 0
         self._before = deque[tuple[float, float]](maxlen=_MEMORY)  # loss and norm of earlier updates
-        self.reset(state)
+        self._clear()
 
     def reset(self, state: TrainState) -> None:
+        """Begin anew after a report."""
+        self._clear()
+        state.reported = state.seconds
+
+    def _clear(self) -> None:
         self.nll: list[Tensor] = []
         self.counts: list[int] = []
         self.updates: list[Update] = []
         self.spikes: list[Spike] = []
         self.real, self.padded = 0, 0
         self.rate = 0.0
-        self.began, self.skipped, self.split = state.seconds, 0, 0
+        self.skipped, self.split = 0, 0
+
+    def state(self, team: Team) -> dict[str, Tensor]:
+        """Return what is known since the last report as named tensors; all processes have to call it."""
+        return {
+            "window.before": torch.tensor(self._before, dtype=torch.float64).reshape(-1, 2),
+            "window.sums": torch.tensor([self.skipped_in_a_row, self.real, self.padded, self.split]),
+            "window.counts": torch.tensor(self.counts, dtype=torch.int64),
+            "window.nll": team.sum(_stacked(self.nll)),
+            **{f"window.{name}": _stacked([getattr(one, name) for one in self.updates]) for name in _MEASURED},
+        }
+
+    def restore(self, tensors: dict[str, Tensor], state: TrainState, team: Team, device: torch.device) -> None:
+        """Take back what `state` returned; a checkpoint of an older version has nothing to take."""
+        if "window.sums" not in tensors:
+            self.reset(state)
+            return
+        self._before.extend((loss, norm) for loss, norm in tensors["window.before"].tolist())
+        self.skipped_in_a_row, self.real, self.padded, self.split = tensors["window.sums"].tolist()
+        self.counts = tensors["window.counts"].tolist()
+        nll = tensors["window.nll"].to(device)
+        self.nll = list(nll if team.leads else torch.zeros_like(nll))  # it is that of all processes
+        measured = zip(*(tensors[f"window.{name}"].to(device) for name in _MEASURED), strict=True)
+        self.updates = [
+            Update(norm, torch.empty(0), excess, skipped) for norm, excess, skipped in measured
+        ]  # of their parameters only those of the last update are reported
 
     @property
     def count(self) -> int:
@@ -89,7 +123,7 @@ class Window:
                 self._look(first + number, nll[number] / self.counts[number], norms[number])
         learned = [number for number, skip in enumerate(skips) if not skip]
         tokens = sum(self.counts[number] for number in learned)
-        seconds = max(state.seconds - self.began, 1e-9)
+        seconds = max(state.seconds - state.reported, 1e-9)
         return {
             "loss": sum(nll[number] for number in learned) / tokens if tokens else math.nan,
             "learning_rate": self.rate,
@@ -138,3 +172,7 @@ class Window:
             "clipped": len(cut) / len(excess),
             "clip_factor": cut.reciprocal().mean().item() if len(cut) else 1.0,
         }
+
+
+def _stacked(numbers: list[Tensor]) -> Tensor:
+    return torch.stack(numbers) if numbers else torch.zeros(0)

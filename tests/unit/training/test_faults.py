@@ -176,6 +176,9 @@ def _measured(model: Any) -> Validation:
     return Validation({"loss": -goal}, goal)
 
 
+TIMED = ("seconds", "reported", "tokens_per_second", "memory_mb")
+
+
 def result(folder: Path) -> dict[str, Any]:
     """All that must be the same at the end of a run, whatever happened to it."""
     checkpoints = Checkpoints(folder / "checkpoints")
@@ -186,11 +189,15 @@ def result(folder: Path) -> dict[str, Any]:
         "weights": (newest / MODEL).read_bytes(),
         "optimiser": (newest / TRAINING).read_bytes(),
         "average": (folder / "checkpoints" / "average" / MODEL).read_bytes(),
-        "state": {name: value for name, value in state.items() if name not in ("seconds", "seal")},
+        "state": {name: value for name, value in state.items() if name not in ("seal", *TIMED)},
         "best": os.readlink(folder / "checkpoints" / "best"),
         "kept": checkpoints.steps(),
         "lines": [(line["kind"], line["step"], line["loss"]) for line in lines if line["kind"] != "train"],
-        "reports": [line["step"] for line in lines if line["kind"] == "train"],
+        "reports": [
+            {name: value for name, value in line.items() if name not in TIMED}
+            for line in lines
+            if line["kind"] == "train"
+        ],
         "left behind": sorted(str(path.relative_to(folder)) for path in folder.rglob(".*")),
     }
 

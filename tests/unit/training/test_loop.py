@@ -207,7 +207,7 @@ def test_a_resumed_run_ends_as_the_run_that_was_never_stopped(
     torch.manual_seed(99)  # another process begins with another random state
     state = make_trainer("parts", **options).run()
     assert state.finished == whole.state.finished
-    assert replace(state, seconds=0) == replace(whole.state, seconds=0)
+    assert replace(state, seconds=0, reported=0) == replace(whole.state, seconds=0, reported=0)
     for step in whole.checkpoints.steps():
         if step >= cut:
             for name in ("model.safetensors", "training.safetensors"):
@@ -463,7 +463,7 @@ def test_a_validation_that_is_broken_off_is_made_up_for(make_trainer: Make, step
     assert first.log.steps("valid") == [one for one in (4, 8, 10) if one < step]
     second = make_trainer("parts", **options)
     second.validate = lambda: Validation({"loss": 0.0}, goals[second.state.step])
-    assert replace(second.run(), seconds=0) == replace(whole.state, seconds=0)
+    assert replace(second.run(), seconds=0, reported=0) == replace(whole.state, seconds=0, reported=0)
     assert second.log.steps("valid") == [one for one in (4, 8, 10) if one >= step]
     assert second.checkpoints.steps() == whole.checkpoints.steps()
     for name in ("model.safetensors", "training.safetensors"):

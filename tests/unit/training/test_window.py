@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from seqloom.errors import SeqloomError
+
 Make = Callable[..., Any]  # of a Trainer over the toy
 
 
@@ -97,3 +99,55 @@ def test_exploding_gradients_are_survived(make_trainer: Make) -> None:
     injected(trainer, {3}, 1e30)
     assert trainer.run().skipped == 1
     assert all(weight.isfinite().all() for weight in trainer.model.parameters())
+
+
+TIMED = {"seconds", "tokens_per_second", "memory_mb"}
+
+
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2, "max_nonfinite": 4}])
+@pytest.mark.parametrize("cut", [1, 23, 28, 30, 31])
+def test_the_reports_of_a_resumed_run_are_those_of_the_run_that_was_never_stopped(
+    make_trainer: Make, cut: int, options: dict[str, Any]
+) -> None:
+    options = {"max_steps": 40, "log_every": 7, "clip": 0.5, **options}
+    spoiled = {22: math.nan, 27: math.nan, 29: 1e4}  # updates, and what their losses are multiplied by
+
+    def spoil(trainer: Any) -> Any:
+        forward = trainer.learner.forward
+
+        def learn(batch: Any) -> Any:
+            loss, factor = forward(batch), spoiled.get(trainer.state.step, 1.0)
+            return loss._replace(total=loss.total * factor, nll=loss.nll * factor)
+
+        trainer.learner.forward = learn
+        return trainer
+
+    whole = spoil(make_trainer("whole", **options))
+    whole.run()
+    first = spoil(make_trainer("parts", **options))
+    first.stop = lambda: first.state.step >= cut
+    first.run()
+    second = spoil(make_trainer("parts", **options))
+    second.run()
+    assert [_values(line) for line in (*first.log.records, *second.log.records)] == [
+        _values(line) for line in whole.log.records
+    ]
+    assert first.log.said + second.log.said == whole.log.said
+    assert (second.state.skipped, len(whole.log.said)) == (2, 2)
+
+
+def _values(record: tuple[str, int, dict[str, Any]]) -> tuple[str, int, dict[str, Any]]:
+    kind, step, values = record
+    return kind, step, {name: value for name, value in values.items() if name not in TIMED}
+
+
+def test_a_run_that_is_resumed_counts_gradients_that_are_not_finite_in_a_row(make_trainer: Make) -> None:
+    options = {"max_steps": 20, "checkpoint_every": 2, "log_every": 2, "max_nonfinite": 6}
+    first = make_trainer(**options)
+    injected(first, set(range(1, 100)), math.nan)
+    first.stop = lambda: first.state.step >= 4
+    first.run()
+    second = make_trainer(**options)
+    injected(second, set(range(1, 100)), math.nan)
+    with pytest.raises(SeqloomError, match="stopped at step 6: the last 6 gradients"):
+        second.run()
