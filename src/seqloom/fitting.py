@@ -8,10 +8,11 @@ from seqloom.building import build_counting
 from seqloom.config import Config
 from seqloom.corpus import Prepared
 from seqloom.machine import checked_threads
+from seqloom.progress import duration
 from seqloom.run import Run
 from seqloom.statistical.counting import Lesson
 from seqloom.training.checkpoint import TrainState
-from seqloom.training.log import RunLog, duration
+from seqloom.training.log import RunLog
 
 _STEP = 1  # the only checkpoint of a model that learns in one go
 

@@ -28,6 +28,7 @@ from seqloom.loading import Use, load, load_filler, load_generator, use_of
 from seqloom.locks import locked
 from seqloom.machine import busy_elsewhere, keep_freed_memory
 from seqloom.outputs import check_new_folder, only_writer
+from seqloom.progress import duration
 from seqloom.registry import architecture
 from seqloom.run import Run
 from seqloom.team import Team
@@ -38,7 +39,7 @@ from seqloom.training.checkpoint import (
     load_weights,
     weights_of,
 )
-from seqloom.training.log import RunLog, duration
+from seqloom.training.log import RunLog
 from seqloom.training.loop import Trainer
 from seqloom.validation import Validator
 from seqloom.warmstart import warm_start, warm_tokenizers

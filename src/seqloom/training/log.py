@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from seqloom.files import write_atomically
+from seqloom.progress import Intervals, duration
 
 _LARGEST = 1e100  # beyond any number that a run reports
 
@@ -43,6 +44,7 @@ class RunLog:
         self.text = Lines(folder / "log.txt")
         self.quiet = quiet
         self.board = _tensorboard(folder) if tensorboard else None
+        self.intervals = Intervals()
         self.bar: Any = None
         self.task: Any = None
 
@@ -63,9 +65,11 @@ class RunLog:
         self.text.close()
 
     def progress(self, fraction: float, eta: float, values: dict[str, Any]) -> None:
-        """Moves the bar; cheap enough for every step."""
+        """Move the bar, or print a line now and then; cheap enough for every step."""
         if self.bar:
             self.bar.update(self.task, completed=fraction, eta=duration(eta), note=_short(values))
+        elif not self.quiet and self.intervals.is_due():
+            self._print(f"{fraction:.0%} done, about {duration(eta)} left: {_short(values)}")
 
     def record(self, kind: str, step: int, values: dict[str, Any]) -> None:
         """One line of metrics.jsonl, and of the console."""
@@ -235,17 +239,6 @@ def _number(name: str, value: Any) -> str:
     if name == "clipped":
         return f"{100 * value:.3g} %"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them: 45 s, 12 min, 3 h 05."""
-    if seconds != seconds or seconds == float("inf"):
-        return "?"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60):02d}"
 
 
 def peak_memory_mb() -> float:

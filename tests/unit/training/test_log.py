@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.training.log import RunLog, clipping, duration, peak_memory_mb
+from seqloom.training.log import RunLog, clipping, peak_memory_mb
 
 
 def _lines(folder: Path) -> list[dict[str, object]]:
@@ -132,24 +132,6 @@ def test_clipping_of_a_run_that_began_before_it_was_told() -> None:
     assert clipping([_report(50, 0.0, 1.0)]) == {"share": 0.0, "factor": 1.0}
 
 
-@pytest.mark.parametrize(
-    "seconds, words",
-    [
-        (0.4, "0 s"),
-        (45, "45 s"),
-        (89.4, "89 s"),
-        (90, "2 min"),
-        (720, "12 min"),
-        (5400, "1 h 30"),
-        (11_100, "3 h 05"),
-        (float("inf"), "?"),
-        (float("nan"), "?"),
-    ],
-)
-def test_durations_as_people_say_them(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
-
-
 def test_the_peak_memory_is_plausible() -> None:
     assert 10 < peak_memory_mb() < 1_000_000
 
@@ -196,3 +178,17 @@ def test_an_average_that_is_not_there_was_not_recorded(tmp_path: Path, averaged:
     with RunLog(tmp_path, step=4, averaged=averaged, quiet=True):
         pass
     assert [line["kind"] for line in _lines(tmp_path)] == (["valid", "average"] if averaged else ["valid"])
+
+
+def test_without_a_terminal_an_estimate_comes_within_twenty_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    with RunLog(tmp_path) as log:
+        for second in range(1, 101):
+            now += 1
+            log.progress(second / 1000, 1000 - second, {"loss": 2.5, "lr": 0.001})
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "1% done, about 16 min left: loss 2.5 · lr 0.001"
+    assert len(lines) == 3  # after 10, 30 and 70 seconds
