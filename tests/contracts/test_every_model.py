@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -16,6 +14,7 @@ from seqloom.building import build_with_weights
 from seqloom.training.checkpoint import load_weights, weights_of
 from seqloom.training.loss import batch_loss
 from seqloom.types import PAD
+from support.random_state import random_state
 
 EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 
@@ -73,19 +72,13 @@ def test_save_and_load_give_the_same_answers(any_case: Any, tmp_path: Path) -> N
 def test_loading_restores_everything_and_draws_no_random_numbers(any_case: Any, tmp_path: Path) -> None:
     saved, batch = any_case.build(), any_case.batch()
     save_file(weights_of(saved), tmp_path / "model.safetensors")
-    before = _random_state()
+    before = random_state()
     loaded = build_with_weights(any_case.construct, tmp_path / "model.safetensors")
-    assert _random_state() == before
+    assert random_state() == before
     assert torch.equal(saved(batch), loaded(batch))
     assert [(name, weight.dtype, weight.requires_grad) for name, weight in loaded.named_parameters()] == [
         (name, weight.dtype, weight.requires_grad) for name, weight in saved.named_parameters()
     ]
-
-
-def _random_state() -> tuple[bytes, bytes, object]:
-    """The state of the generators of torch, numpy and Python."""
-    numpys = np.random.get_state(legacy=False)["state"]["key"]  # type: ignore[call-overload, index]
-    return torch.get_rng_state().numpy().tobytes(), numpys.tobytes(), random.getstate()
 
 
 def test_the_seed_alone_decides_the_first_weights(any_case: Any) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import yaml
@@ -23,6 +21,7 @@ from seqloom.inspect.facts import describe
 from seqloom.loading import load, load_filler, load_generator, load_scorer
 from seqloom.run import Run
 from seqloom.tensors import read_tensors
+from support.random_state import random_state
 
 
 def use(folder: Path) -> None:
@@ -138,12 +137,6 @@ def forge(folder: Path, content: bytes) -> None:
     state = file.with_name("state.json")
     values = json.loads(without_seal(state.read_bytes()))
     state.write_text(json.dumps({**values, "sha256": {file.name: hashlib.sha256(content).hexdigest()}}))
-
-
-def random_state() -> tuple[bytes, bytes, object]:
-    """The state of the generators of torch, numpy and Python."""
-    numpys = np.random.get_state(legacy=False)["state"]["key"]  # type: ignore[call-overload, index]
-    return torch.get_rng_state().numpy().tobytes(), numpys.tobytes(), random.getstate()
 
 
 @pytest.mark.parametrize("model", ["transformer", "mlm", "ngram", "phrase", "hmm-lm", "hmm", "hmm-classifier"])
