@@ -18,6 +18,9 @@ import torch
 from seqloom.building import build_model, choose_device
 from seqloom.config import Config, compose
 from seqloom.corpus import Corpus
+from seqloom.decode.filling import Filler
+from seqloom.decode.generation import Generator
+from seqloom.decode.translator import Translator
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import parse_metrics
 from seqloom.extending import change_limits
@@ -62,10 +65,10 @@ def train(
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     quiet: bool = False,
-) -> Any:
+) -> Translator | Generator | Filler:
     """Train a new run in `out` on tables of pairs, on two aligned files or on text, and load it.
 
-    Return a TorchTranslator for pairs; for text a Generator (`lm`) or a Filler (`mlm`). `settings` holds
+    Return a Translator for pairs; for text a Generator (`lm`) or a Filler (`mlm`). `settings` holds
     further options by their dotted names, e.g. {"train.max_steps": 1000}.
     """
     values = {
@@ -79,7 +82,7 @@ def train(
     }
     composed = compose(config, values)
     create_and_train(composed, Path(out), quiet=quiet)
-    loaders: dict[Use, Callable[..., Any]] = {
+    loaders: dict[Use, Callable[..., Translator | Generator | Filler]] = {
         "translate": load,
         "generate": load_generator,
         "fill": load_filler,

@@ -8,7 +8,6 @@ from itertools import islice
 from typing import NamedTuple
 
 import torch
-from torch import nn
 
 from seqloom.config import Config
 from seqloom.corpus import Prepared
@@ -17,6 +16,7 @@ from seqloom.decode.distributed import shard_by_length
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.decode.translator import requests_for
 from seqloom.evaluate.metrics import evaluate, parse_metrics
+from seqloom.models.base import AutoregressiveModel, SequenceModel
 from seqloom.team import Team
 from seqloom.training.loop import Validation
 from seqloom.training.loss import batch_loss
@@ -44,7 +44,7 @@ class Validator:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: SequenceModel,
         config: Config,
         prepared: Prepared,
         make_batch: Collate[Batch],
@@ -62,7 +62,11 @@ class Validator:
         self._shown = list(islice(prepared.valid_examples(), config.train.validate_lines)) if metrics else []
         self._shares = shard_by_length([example.source for example in self._shown], team.size)
         search = config.search.model_copy(update={"shortlist": False})  # a table is made after training
-        self._translator = TorchTranslator(model, prepared.tokenizers, search, device)  # type: ignore[arg-type]
+        self._translator = (  # a model that fills gaps has no metrics, and is no translator
+            TorchTranslator(model, prepared.tokenizers, search, device)
+            if isinstance(model, AutoregressiveModel)
+            else None
+        )
 
     def __call__(self) -> Validation | None:
         own = None
@@ -91,7 +95,7 @@ class Validator:
     def _answers(self) -> list[str]:
         """What the model makes of this process's lines."""
         own = [self._shown[place] for place in self._shares[self._team.rank]]
-        if not own:
+        if not own or self._translator is None:
             return []
         requests = requests_for(
             self._translator, [example.source for example in own], [example.heads for example in own]

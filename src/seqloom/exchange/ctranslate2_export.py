@@ -25,6 +25,7 @@ from seqloom.files import (
     write_json,
     write_sums,
 )
+from seqloom.models.base import AutoregressiveModel
 from seqloom.models.transformer import TransformerSettings
 from seqloom.outputs import new_output_folder
 from seqloom.run import EXPORT_REPORT, Run
@@ -68,7 +69,8 @@ def export_ctranslate2(
         write_atomically(draft / "config.yaml", sealed_text(config.to_yaml()))
         write_json(draft / EXPORT_REPORT, report)
         search = CTranslate2Translator.supported(config.search)
-        ours = TorchTranslator(model, tokenizers, search)  # type: ignore[arg-type]
+        assert isinstance(model, AutoregressiveModel)  # write_model takes nothing else
+        ours = TorchTranslator(model, tokenizers, search)
         theirs = load_exported(draft).with_search(search.model_dump())
         code = plain_code(tokenizers, search, position_rows(config.model))
         plain = verify_plain(code, draft, theirs, lines)

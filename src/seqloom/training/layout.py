@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from seqloom.models.base import SequenceModel
 from seqloom.team import Team
 from seqloom.training.config import TrainConfig
 from seqloom.training.loss import Loss, batch_loss
@@ -23,7 +24,7 @@ from seqloom.types import Batch
 class Learner(nn.Module):
     """A model and its loss as one module: what is called goes through the hooks of data parallelism."""
 
-    def __init__(self, model: nn.Module, smoothing: float, precision: str) -> None:
+    def __init__(self, model: SequenceModel, smoothing: float, precision: str) -> None:
         super().__init__()
         self.model, self.smoothing, self.precision = model, smoothing, precision
 

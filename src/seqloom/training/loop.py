@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from seqloom.errors import SeqloomError
+from seqloom.models.base import SequenceModel
 from seqloom.team import Team
 from seqloom.training.checkpoint import (
     Checkpoints,
@@ -58,20 +59,12 @@ class Feed(NamedTuple):
     target_tokens: int  # of all rows of the batch, in whichever process they are
 
 
-class Trainable(Protocol):
-    """What the loop needs of a model: hidden vectors for the loss, and the output layer above them."""
-
-    output: nn.Linear
-
-    def hidden(self, batch: Batch) -> Tensor: ...
-
-
 class Trainer:
     """Holds what a run is made of; `run` is the loop."""
 
     def __init__(
         self,
-        model: nn.Module,
+        model: SequenceModel,
         config: TrainConfig,
         *,
         feed: Callable[[int, int], Iterator[Feed]],  # endless batches from (epoch, batches used of it)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from seqloom.models.base import SequenceModel
 from seqloom.types import PAD, Batch
 
 _CHUNK_ELEMENTS = 1 << 22  # logits alive at a time: 16 MB in float32, small enough to stay in cache
@@ -87,7 +88,7 @@ def cross_entropy(hidden: Tensor, output: nn.Linear, targets: Tensor, smoothing:
     return Loss(total, nll)
 
 
-def batch_loss(model: Any, batch: Batch, smoothing: float, precision: str) -> Loss:
+def batch_loss(model: SequenceModel, batch: Batch, smoothing: float, precision: str) -> Loss:
     """The summed loss of a batch under teacher forcing."""
     autocast = (
         torch.autocast(batch.source.device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
