@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.pipeline import Progress, decode_in_batches
+from seqloom.decode.pipeline import BatchedResults, Progress
 from seqloom.errors import SeqloomError
 from seqloom.models.base import SequenceModel
 from seqloom.text.config import MASK
@@ -67,13 +67,11 @@ class Filler:
     def fill(self, lines: Sequence[str], *, top: int = 5, on_progress: Progress | None = None) -> list[Filled]:
         """The best `top` tokens for every gap of every line, each gap by itself, in the order of the lines."""
         texts = [self.encode(line, number) for number, line in enumerate(lines, 1)]
-        return decode_in_batches(
-            [len(text.ids) for text in texts],  # never 0: every text has a gap
-            lambda places: self._fill([texts[i] for i in places], top),
-            batch_tokens=self.batch_tokens,
-            empty=Filled("", ()),
-            on_progress=on_progress,
-        )
+        lengths = [len(text.ids) for text in texts]  # never 0: every text has a gap
+        filled = BatchedResults(lengths, empty=Filled("", ()), on_progress=on_progress)
+        for places in filled.batches(batch_tokens=self.batch_tokens):
+            filled.put(places, self._fill([texts[i] for i in places], top))
+        return filled.results
 
     def encode(self, line: str, number: int = 1) -> Gapped:
         """The ids of a line; [MASK] may touch letters and punctuation."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SamplingConfig, SearchConfig
-from seqloom.decode.pipeline import decode_in_batches
+from seqloom.decode.pipeline import BatchedResults
 from seqloom.decode.plan import Found, plan_of
 from seqloom.decode.rules import Rules
 from seqloom.decode.sampling import sample
@@ -53,8 +53,8 @@ class Generator:
     ) -> list[list[Hypothesis]]:
         """Return texts drawn for every prompt; they depend on the seed and the prompt alone."""
         prefixes, limit = self._prefixes(prompts, max_length)
-
-        def draw(places: list[int]) -> list[list[Hypothesis]]:
+        texts = BatchedResults([limit] * len(prompts), empty=list[Hypothesis]())
+        for places in texts.batches(batch_tokens=self.search.batch_tokens, rows=options.samples):
             group = [prefixes[i] for i in places]
             found = sample(
                 self.model,
@@ -64,57 +64,28 @@ class Generator:
                 prefixes=group,
                 rules=self._rules(),
             )
-            return [
-                [self._hypothesis(prefix, one, given=len(prefix)) for one in samples]
-                for prefix, samples in zip(group, found, strict=True)
-            ]
-
-        return self._decode_all(prompts, limit, draw, rows=options.samples)
+            both = zip(group, found, strict=True)
+            texts.put(
+                places,
+                [[self._hypothesis(prefix, one, given=len(prefix)) for one in many] for prefix, many in both],
+            )
+        return _checked(prompts, texts.results)
 
     def beam(
         self, prompts: Sequence[str], beam: int, *, nbest: int = 1, max_length: int | None = None
     ) -> list[list[Hypothesis]]:
         """Return the most probable texts that beam search finds for every prompt, best first."""
         prefixes, limit = self._prefixes(prompts, max_length)
-        search = self.search.changed(beam, nbest)
-
-        def find(places: list[int]) -> list[list[Hypothesis]]:
-            (prefix,) = (prefixes[i] for i in places)
+        search, texts = self.search.changed(beam, nbest), []
+        for prefix in prefixes:
             (found,) = beam_search(
                 Behind(self.model, prefix),
                 self._nothing(1),
                 plan_of(search, replace(self._rules(), context=prefix)),
                 max_lengths=[limit - len(prefix)],
             )
-            return [[self._hypothesis(prefix, one, given=0) for one in found[:nbest]]]
-
-        return self._decode_all(prompts, limit, find, rows=beam, alone=range(len(prompts)))
-
-    def _decode_all(
-        self,
-        prompts: Sequence[str],
-        limit: int,
-        decode: Callable[[list[int]], list[list[Hypothesis]]],
-        *,
-        rows: int,
-        alone: Collection[int] = (),
-    ) -> list[list[Hypothesis]]:
-        """Return what is decoded for every prompt; a prompt without any possible text is an error."""
-        texts = decode_in_batches(
-            [limit] * len(prompts),
-            decode,
-            batch_tokens=self.search.batch_tokens,
-            rows=rows,
-            empty=list[Hypothesis](),
-            alone=alone,
-        )
-        for prompt, found in zip(prompts, texts, strict=True):
-            if not found:
-                raise SeqloomError(
-                    f"No text can continue {quoted(prompt)} under the search options of the run.",
-                    "relax search.forbid, search.no_repeat or search.min_length, or raise --max-length",
-                )
-        return texts
+            texts.append([self._hypothesis(prefix, one, given=0) for one in found[:nbest]])
+        return _checked(prompts, texts)
 
     def _limit(self, max_length: int | None) -> int:
         longest = self.search.longest or self.max_length
@@ -154,6 +125,17 @@ class Generator:
             token_log_probs=tuple(log_probs),
             finished=found.finished,
         )
+
+
+def _checked(prompts: Sequence[str], texts: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+    """Return the texts; a prompt without any possible text is an error."""
+    for prompt, found in zip(prompts, texts, strict=True):
+        if not found:
+            raise SeqloomError(
+                f"No text can continue {quoted(prompt)} under the search options of the run.",
+                "relax search.forbid, search.no_repeat or search.min_length, or raise --max-length",
+            )
+    return texts
 
 
 @dataclass(frozen=True)

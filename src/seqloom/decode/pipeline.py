@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import chain
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 Progress = Callable[[int], None]  # called with the number of items that were finished
 Result = TypeVar("Result")
@@ -26,29 +25,34 @@ def batches_by_length(lengths: Sequence[int], *, batch_tokens: int, rows: int = 
         yield group
 
 
-def decode_in_batches(
-    lengths: Sequence[int],
-    decode: Callable[[list[int]], Sequence[Result]],
-    *,
-    batch_tokens: int,
-    rows: int = 1,
-    empty: Result,
-    alone: Collection[int] = (),
-    on_progress: Progress | None = None,
-) -> list[Result]:
-    """Return what `decode` gives for every item, in the order of the items.
+class BatchedResults(Generic[Result]):
+    """The results of items that are decoded in batches of similar length, in the order of the items.
 
-    `decode` gets the positions of the items of one batch. An item of length 0 is not decoded: its result is
-    `empty`. The items at the positions `alone` are batches of one.
+        found = BatchedResults(lengths, empty=0.0)
+        for places in found.batches(batch_tokens=4096):
+            found.put(places, [score(items[i]) for i in places])
+        return found.results
+
+    An item of length 0 is not decoded: its result is `empty`.
     """
-    results = [empty] * len(lengths)
-    if on_progress:
-        on_progress(sum(not n for n in lengths))
-    together = [0 if i in alone else n for i, n in enumerate(lengths)]
-    groups = batches_by_length(together, batch_tokens=batch_tokens, rows=rows)
-    for group in chain(([i] for i in alone if lengths[i]), groups):
-        for i, result in zip(group, decode(group), strict=True):
-            results[i] = result
-        if on_progress:
-            on_progress(len(group))
-    return results
+
+    def __init__(self, lengths: Sequence[int], *, empty: Result, on_progress: Progress | None = None) -> None:
+        self.results = [empty] * len(lengths)
+        self._lengths, self._on_progress = lengths, on_progress
+        self._report(sum(not n for n in lengths))
+
+    def batches(self, *, batch_tokens: int, rows: int = 1, alone: Collection[int] = ()) -> Iterator[list[int]]:
+        """Yield the positions of the items of every batch; those in `alone` are batches of one."""
+        yield from ([i] for i in alone if self._lengths[i])
+        together = [0 if i in alone else n for i, n in enumerate(self._lengths)]
+        yield from batches_by_length(together, batch_tokens=batch_tokens, rows=rows)
+
+    def put(self, places: Sequence[int], results: Iterable[Result]) -> None:
+        """Store the results of a batch."""
+        for i, result in zip(places, results, strict=True):
+            self.results[i] = result
+        self._report(len(places))
+
+    def _report(self, count: int) -> None:
+        if self._on_progress:
+            self._on_progress(count)

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from seqloom.data.batching import collate_ids
 from seqloom.data.syntax import token_trees
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.pipeline import Progress, decode_in_batches
+from seqloom.decode.pipeline import BatchedResults, Progress
 from seqloom.decode.torch_translator import read_sources
 from seqloom.errors import SeqloomError
 from seqloom.models.base import SequenceModel
@@ -95,21 +95,16 @@ class ForcedScorer:
                 )
         targets = [self.tokenizers.target.encode(target) for _, target in pairs]
         trees = token_trees(self.tokenizers, sources, heads, "Pair")
-
-        def score_batch(places: list[int]) -> list[Score]:
+        widths = [max(map(len, both)) + 1 for both in zip(sources, targets, strict=True)]
+        scores = BatchedResults(widths, empty=Score((), ()), on_progress=on_progress)
+        for places in scores.batches(batch_tokens=self.batch_tokens):
             given = None if trees is None else [trees[i] for i in places]
             wanted = [targets[i] for i in places]
             batch = collate_ids([sources[i] for i in places], wanted, places, given).to(self.device)
             rows = forced_log_probs(self.model, batch).split_with_sizes([len(ids) + 1 for ids in wanted])
-            return [_score(self.tokenizers, ids, row.tolist()) for ids, row in zip(wanted, rows, strict=True)]
-
-        return decode_in_batches(
-            [max(map(len, both)) + 1 for both in zip(sources, targets, strict=True)],
-            score_batch,
-            batch_tokens=self.batch_tokens,
-            empty=Score((), ()),
-            on_progress=on_progress,
-        )
+            both = zip(wanted, rows, strict=True)
+            scores.put(places, [_score(self.tokenizers, ids, row.tolist()) for ids, row in both])
+        return scores.results
 
 
 class MaskedScorer:
@@ -142,19 +137,13 @@ class MaskedScorer:
         hidden = [(i, t) for i, text in enumerate(texts) for t in range(len(text))]
         report = on_progress or (lambda texts: None)
         report(sum(not text for text in texts))
-
-        def score_rows(rows: list[int]) -> list[float]:
+        values = BatchedResults([len(texts[i]) for i, _ in hidden], empty=0.0)
+        for rows in values.batches(batch_tokens=self.batch_tokens):
             places = [hidden[row] for row in rows]
-            values = self._hidden_in_turn(texts, places)
+            values.put(rows, self._hidden_in_turn(texts, places))
             report(sum(t + 1 == len(texts[i]) for i, t in places))
-            return values
-
-        values = iter(
-            decode_in_batches(
-                [len(texts[i]) for i, _ in hidden], score_rows, batch_tokens=self.batch_tokens, empty=0.0
-            )
-        )
-        return [_score(self.tokenizers, text, list(islice(values, len(text)))) for text in texts]
+        in_order = iter(values.results)
+        return [_score(self.tokenizers, text, list(islice(in_order, len(text)))) for text in texts]
 
     def _hidden_in_turn(self, texts: list[list[int]], places: list[tuple[int, int]]) -> list[float]:
         """The log-probability of the token at each place (text, position)."""

@@ -59,7 +59,8 @@ def beam_search(
     """
     found: list[list[list[Found]]] = [[[] for _ in range(plan.groups)] for _ in max_lengths]
     source_lengths = batch.source_lengths.tolist()
-    front = _begin(model, batch, plan, want_attention)
+    memory, state = model.start(batch)
+    front = _begin(memory, state, batch, plan, want_attention)
     for length in range(1, max(max_lengths, default=0) + 1):
         step = model.step(front.memory, front.state, front.last)
         history = _with_attention(front.history, step, head)
@@ -102,8 +103,7 @@ class _Choice(NamedTuple):
         return _Choice(*(part.gather(1, places) for part in self))
 
 
-def _begin(model: StepModel, batch: Batch, plan: Plan, want_attention: bool) -> _Front:
-    memory, state = model.start(batch)
+def _begin(memory: Tree, state: Tree, batch: Batch, plan: Plan, want_attention: bool) -> _Front:
     (count, width), device = batch.source.shape[:2], batch.source.device
     rows = torch.arange(count, device=device).repeat_interleave(plan.groups)
     history = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -14,7 +13,7 @@ from seqloom.data.batching import collate_ids
 from seqloom.data.encoding import Row
 from seqloom.data.syntax import token_trees
 from seqloom.decode.config import SamplingConfig, SearchConfig
-from seqloom.decode.pipeline import Progress, decode_in_batches
+from seqloom.decode.pipeline import BatchedResults, Progress
 from seqloom.decode.plan import Found, Plan, plan_of
 from seqloom.decode.reference import Among
 from seqloom.decode.required import Phrases, required_search
@@ -108,37 +107,45 @@ class TorchTranslator(Translator):
     def _translate(
         self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
     ) -> Outputs:
-        head = self.alignment_head if alignment else None
-        find = partial(self._find, search=search, want_attention=alignment, head=head)
-        return self._decode_all(requests, search, find, rows=search.beam, on_progress=on_progress)
+        encoded = self.encode(requests, search)
+        outputs = BatchedResults(_lengths(encoded), empty=[NOTHING], on_progress=on_progress)
+        required = [i for i, one in enumerate(encoded) if one.required]
+        for places in outputs.batches(batch_tokens=search.batch_tokens, rows=search.beam, alone=required):
+            part = self._batch_of([encoded[i] for i in places], search)
+            found = self._search_batch(part, plan_of(search, part.rules), alignment=alignment)
+            outputs.put(places, self._hypotheses(part, [many[: search.nbest] for many in found]))
+        return outputs.results
 
-    def _find(
-        self, part: _Batch, *, search: SearchConfig, want_attention: bool, head: Head | None
-    ) -> list[list[Found]]:
-        plan, limits = plan_of(search, part.rules), part.max_lengths
+    def _search_batch(self, part: _Batch, plan: Plan, *, alignment: bool) -> list[list[Found]]:
+        head = self.alignment_head if alignment else None
         if not part.required:
-            found = beam_search(
-                part.model, part.batch, plan, max_lengths=limits, want_attention=want_attention, head=head
+            return beam_search(
+                part.model,
+                part.batch,
+                plan,
+                max_lengths=part.max_lengths,
+                want_attention=alignment,
+                head=head,
             )
-        else:
-            edges = self.tokenizers.target.word_edges
-            found = [
-                required_search(
-                    part.model,
-                    part.batch,
-                    plan,
-                    part.required,
-                    edges if part.subset is None else edges.select(part.subset.ids.tolist()),
-                    max_length=limits[0],
-                    want_attention=want_attention,
-                    head=head,
-                )
-            ]
-        return [hypotheses[: search.nbest] for hypotheses in found]
+        edges = self.tokenizers.target.word_edges
+        found = required_search(
+            part.model,
+            part.batch,
+            plan,
+            part.required,
+            edges if part.subset is None else edges.select(part.subset.ids.tolist()),
+            max_length=part.max_lengths[0],
+            want_attention=alignment,
+            head=head,
+        )
+        return [found]
 
     def _sample(self, requests: list[Request], options: SamplingConfig, *, on_progress: Progress) -> Outputs:
-        def draw(part: _Batch) -> list[list[Found]]:
-            return sample(
+        encoded, search = self.encode(requests, self.search), self.search
+        outputs = BatchedResults(_lengths(encoded), empty=[NOTHING], on_progress=on_progress)
+        for places in outputs.batches(batch_tokens=search.batch_tokens, rows=options.samples):
+            part = self._batch_of([encoded[i] for i in places], search)
+            found = sample(
                 part.model,
                 part.batch,
                 options=options,
@@ -147,38 +154,16 @@ class TorchTranslator(Translator):
                 keys=part.keys(),
                 rules=replace(part.rules, prefixes=()),
             )
+            outputs.put(places, self._hypotheses(part, found))
+        return outputs.results
 
-        return self._decode_all(requests, self.search, draw, rows=options.samples, on_progress=on_progress)
-
-    def _decode_all(
-        self,
-        requests: list[Request],
-        search: SearchConfig,
-        decode: Callable[[_Batch], list[list[Found]]],
-        *,
-        rows: int,
-        on_progress: Progress,
-    ) -> Outputs:
-        """Return what is found for every request; one with required words is decoded alone."""
-        encoded = self.encode(requests, search)
-
-        def decode_batch(places: list[int]) -> Outputs:
-            part = self._batch_of([encoded[i] for i in places], search)
-            outputs = []
-            for one, found in zip(part.encoded, decode(part), strict=True):
-                full = [each if part.subset is None else part.subset.outward(each) for each in found]
-                outputs.append([self._hypothesis(one.source, each) for each in full])
-            return outputs
-
-        return decode_in_batches(
-            [len(one.source) for one in encoded],
-            decode_batch,
-            batch_tokens=search.batch_tokens,
-            rows=rows,
-            empty=[NOTHING],
-            alone=[i for i, one in enumerate(encoded) if one.required],
-            on_progress=on_progress,
-        )
+    def _hypotheses(self, part: _Batch, found: Sequence[Sequence[Found]]) -> Outputs:
+        """Return the hypotheses of a batch in the tokens of the whole vocabulary, as text."""
+        whole = (lambda one: one) if part.subset is None else part.subset.outward
+        return [
+            [self._hypothesis(encoded.source, whole(one)) for one in many]
+            for encoded, many in zip(part.encoded, found, strict=True)
+        ]
 
     def encode(self, requests: Sequence[Request], search: SearchConfig) -> list[Encoded]:
         """Return the requests in tokens; a request that cannot be read is an error."""
@@ -303,6 +288,10 @@ class TorchTranslator(Translator):
             alignment=alignment,
             finished=found.finished,
         )
+
+
+def _lengths(encoded: Sequence[Encoded]) -> list[int]:
+    return [len(one.source) for one in encoded]
 
 
 def _whole(model: StepModel) -> StepModel:
