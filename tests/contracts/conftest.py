@@ -58,6 +58,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "no-positions": {"positions": "none"},
         "learned": {"positions": "learned", "max_length": 12},
         "t5": {"positions": "t5"},
+        "kerple": {"positions": "kerple"},
         "rms-after": {"norm": "rms", "norm_place": "after"},
         "no-norm": {"norm_place": "none"},
         "gelu": {"activation": "gelu"},

@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 from seqloom.nn.blocks import BlockShape, DecoderBlock, EncoderBlock
 from seqloom.nn.multihead import KeysValues, SelfAttention
-from seqloom.nn.positions import Alibi, PositionName, Relative, Rotary, T5Buckets, sinusoids
+from seqloom.nn.positions import Alibi, Kerple, PositionName, Relative, Rotary, T5Buckets, sinusoids
 from seqloom.types import lengths_to_mask
 
 WIDTH, HEADS, QK, V, CLIP = 7, 3, 4, 5, 3
@@ -103,6 +103,13 @@ def _t5(layer: SelfAttention, causal: bool, root: float) -> Pair:
     return lambda q, k, v, i, j, head: (q @ k / root + table[_bucket(i - j, causal=causal), head], v)
 
 
+def _kerple(layer: SelfAttention, causal: bool, root: float) -> Pair:
+    """q k / √d - a log(1 + b |i - j|) with a = log(1 + e^raw), b likewise."""
+    assert isinstance(layer.positions, Kerple)
+    scale, rate = (np.log1p(np.exp(raw.detach().numpy())) for raw in layer.positions.parameters())
+    return lambda q, k, v, i, j, head: (q @ k / root - scale[head] * np.log1p(rate[head] * abs(i - j)), v)
+
+
 KINDS: dict[str, Callable[[SelfAttention, bool, float], Pair]] = {
     "none": _plain,
     "sinusoidal": _plain,
@@ -111,6 +118,7 @@ KINDS: dict[str, Callable[[SelfAttention, bool, float], Pair]] = {
     "rotary": _rotary,
     "alibi": _alibi,
     "t5": _t5,
+    "kerple": _kerple,
 }
 
 

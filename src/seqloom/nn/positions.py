@@ -10,10 +10,13 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from seqloom.errors import SeqloomError, require_known
 
-PositionName = Literal["none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5", "syntax"]
+PositionName = Literal[
+    "none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5", "kerple", "syntax"
+]
 
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
@@ -139,6 +142,22 @@ class T5Buckets(AttentionPositions):
         return side + torch.where(distance < exact, distance, far)
 
 
+class Kerple(AttentionPositions):
+    """Takes a log(1 + b |i - j|) off the score, with learned a, b > 0 per head (Chi et al. 2022, section 4).
+
+    The logarithm falls slower than ALiBi's line, so distant tokens stay in reach.
+    """
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.raw_scale = nn.Parameter(torch.zeros(heads))  # a = softplus(raw): starts at log 2
+        self.raw_rate = nn.Parameter(torch.zeros(heads))  # b, likewise
+
+    def bias(self, queries: Tensor, at: Tensor, keys: int) -> Tensor:
+        scale, rate = (softplus(raw).view(-1, 1, 1) for raw in (self.raw_scale, self.raw_rate))
+        return -scale * (rate * distances(at, keys).abs()).log1p()
+
+
 class Relative(AttentionPositions):
     """Vectors for the clipped distance join keys and values: q·(k + a), Σ α (v + b) (Shaw et al. 2018)."""
 
@@ -178,4 +197,6 @@ def attention_positions(
         return Rotary()
     if name == "alibi":
         return Alibi(heads)
+    if name == "kerple":
+        return Kerple(heads)
     return T5Buckets(heads, causal=causal) if name == "t5" else AttentionPositions()

@@ -11,6 +11,7 @@ from seqloom.nn.positions import (
     Alibi,
     AttentionPositions,
     InputPositions,
+    Kerple,
     Relative,
     Rotary,
     T5Buckets,
@@ -79,6 +80,7 @@ def test_distances_have_room_for_the_heads() -> None:
         ("rotary", Rotary),
         ("alibi", Alibi),
         ("t5", T5Buckets),
+        ("kerple", Kerple),
     ],
 )
 def test_each_name_is_a_kind(name: Any, kind: type) -> None:
