@@ -18,7 +18,7 @@ from seqloom.decode.risk import UtilityName, by_least_risk
 from seqloom.decode.translator import Capability, Outputs, Translator
 from seqloom.errors import SeqloomError, unknown
 from seqloom.settings import Settings
-from seqloom.types import Request
+from seqloom.types import Hypothesis, Request
 
 # The options of a search that also apply to samples: what an output may contain, and how long it may be.
 _FOR_SAMPLES = frozenset(
@@ -193,3 +193,31 @@ class MinimumBayesRisk(Sampling):
             found = searching.translate(requests, alignment=alignment, on_progress=on_progress)
         ranked = by_least_risk(found, self.utility, drawn=self.beam is None)
         return [hypotheses[: self.nbest] for hypotheses in ranked]
+
+
+@register_strategy("best-of")
+class BestOf(Sampling):
+    """Of several samples, the most probable ones by their log-probability per token, each text once."""
+
+    samples: int = Field(16, ge=1, description="samples to choose from")
+    nbest: int = Field(1, ge=1, description="outputs per line, most probable first")
+
+    def translate(
+        self,
+        translator: Translator,
+        requests: Sequence[str | Request],
+        *,
+        alignment: bool = False,
+        on_progress: Progress | None = None,
+    ) -> Outputs:
+        found = super().translate(translator, requests, alignment=alignment, on_progress=on_progress)
+        return [sorted(_distinct(many), key=_mean, reverse=True)[: self.nbest] for many in found]
+
+
+def _distinct(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    return list({one.text: one for one in reversed(hypotheses)}.values())
+
+
+def _mean(hypothesis: Hypothesis) -> float:
+    """Return the log-probability per token, the end included."""
+    return hypothesis.log_prob / max(1, len(hypothesis.token_log_probs))

@@ -14,9 +14,7 @@ from torch.nn.functional import softplus
 
 from seqloom.errors import SeqloomError, require_known
 
-PositionName = Literal[
-    "none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5", "kerple", "syntax"
-]
+PositionName = Literal["none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5", "kerple", "syntax"]
 
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
