@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from seqloom.config import Config
 from seqloom.errors import SeqloomError
@@ -90,13 +91,33 @@ def build_with_weights(build: Callable[[], Model], weights: Path) -> Model:
     On the meta device a constructor computes nothing. A model with tensors that its state dict does not
     contain, such as a table, is built again for their values.
     """
-    with torch.device("meta"):
+    with torch.device("meta"), _SkipInitialisation():
         model = build()
     if _has_unsaved_tensors(model):
         with torch.random.fork_rng(devices=[]):
             model = build()
     assign_weights(model, weights)
     return model
+
+
+class _SkipInitialisation(TorchFunctionMode):
+    """Leaves out the functions of torch.nn.init: on the meta device they compute nothing, but for some of them
+    torch imports its compiler, which takes a second."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
+        given = kwargs or {}
+        if func.__name__ in _INITIALISERS:
+            return given.get("tensor") if "tensor" in given else args[0]
+        return func(*args, **given)
+
+
+_INITIALISERS = {name for name in vars(nn.init) if name.endswith("_") and not name.startswith("_")}
 
 
 def _has_unsaved_tensors(model: nn.Module) -> bool:

@@ -108,3 +108,11 @@ def test_an_unknown_attribute_is_an_attribute_error() -> None:
 def test_the_function_train_is_not_hidden_by_a_module() -> None:
     code = "import seqloom; seqloom.train; seqloom.load; assert callable(seqloom.train), seqloom.train"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_loading_a_run_does_not_import_the_compiler() -> None:
+    """Importing torch._dynamo takes a second, and every command would pay for it."""
+    runs = Path(__file__).parents[1] / "golden" / "fixtures"
+    code = f"import sys, seqloom; [seqloom.load({str(runs)!r} + name) for name in ('/transformer', '/lstm')]"
+    code += "; sys.exit('torch._dynamo' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
