@@ -100,7 +100,7 @@ def evaluate(
     from seqloom.evaluate.metrics import parse_metrics
     from seqloom.evaluate.report import as_tables, make_report
     from seqloom.evaluate.versus import as_table, versus
-    from seqloom.exchange.engines import load_voting
+    from seqloom.exchange.engines import load_translator
     from seqloom.outputs import check_can_write, write_output
     from seqloom.progress import counter
     from seqloom.run import Run
@@ -126,23 +126,7 @@ def evaluate(
     )
 
     search, own = strategy_options(set_ or ())
-    decoding = choose_strategy(
-        {
-            "beam": beam,
-            "sample": sample,
-            "mbr": mbr,
-            "samples": samples,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "typical": typical,
-            "seed": seed,
-        },
-        named=strategy,
-        options=own,
-        search=search,
-    )
+    decoding = choose_strategy(locals(), named=strategy, options=own, search=search)
     if engine == "auto" and not decoding.is_beam_search:
         engine = "torch"
 
@@ -152,9 +136,10 @@ def evaluate(
 
     def translated(folder: Path, name: str | None, voters: Sequence[Path], team: Team) -> Translated:
         """Translate by a run, or by several that vote; a process that only serves the main one has no texts."""
-        loaded = load_voting(
-            [folder, *voters],
+        loaded = load_translator(
+            folder,
             engine,
+            ensemble=voters,
             space=ensemble_space if folder == run else "probability",
             checkpoint=name,
             device=device,

@@ -11,16 +11,18 @@ if TYPE_CHECKING:
     from seqloom.decode.strategies import Strategy
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical", "seed")
+_FLAGS = ("beam", "nbest", "sample", "mbr", "samples", *_SAMPLING)
 
 
 def choose_strategy(
-    flags: Mapping[str, Any], *, named: str | None, options: Mapping[str, Any], search: Mapping[str, Any]
+    parameters: Mapping[str, Any], *, named: str | None, options: Mapping[str, Any], search: Mapping[str, Any]
 ) -> Strategy:
     """Return the strategy that is asked for; flags that contradict each other are an error.
 
-    `flags` holds beam, nbest, sample, mbr, samples and the options of sampling; one that is not given is None.
-    `named` is the value of --strategy, `options` are its options, `search` the search options that are given.
+    `parameters` are those of the command, by name; a flag that is not given is None or False. `named` is the
+    value of --strategy, `options` are its options, `search` the search options that are given.
     """
+    flags = {name: parameters.get(name) for name in _FLAGS}
     given = {name: value for name, value in flags.items() if value is not None and value is not False}
     if named is not None:
         strategy = _named(named, given, options)

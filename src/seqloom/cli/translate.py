@@ -105,7 +105,7 @@ def translate(
     from seqloom.data.report import DataReport
     from seqloom.decode.distributed import distributed
     from seqloom.decode.distrust import MEANING
-    from seqloom.exchange.engines import load_voting
+    from seqloom.exchange.engines import load_translator
     from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
     from seqloom.team import joined
@@ -115,24 +115,7 @@ def translate(
     if alignment and not json_:
         raise SeqloomError("--alignment is part of the JSON output only.", "add --json")
     search, own = strategy_options(set_ or ())
-    decoding = choose_strategy(
-        {
-            "beam": beam,
-            "nbest": nbest,
-            "sample": sample,
-            "mbr": mbr,
-            "samples": samples,
-            "temperature": temperature,
-            "top_k": top_k,
-            "top_p": top_p,
-            "min_p": min_p,
-            "typical": typical,
-            "seed": seed,
-        },
-        named=strategy,
-        options=own,
-        search=search,
-    )
+    decoding = choose_strategy(locals(), named=strategy, options=own, search=search)
     if alignment and "sampling" in decoding.needs:
         raise SeqloomError("--alignment needs a search: samples have no alignment.", "use --beam")
     if require_column and ("sampling" in decoding.needs or trace):
@@ -172,9 +155,10 @@ def translate(
     examples = read_source(file, format=options.format, **columns, report=report)
     number, counts, joined_lines = 0, Counter[str](), 0
     with joined(device) as team:
-        loaded = load_voting(
-            [run, *(ensemble or [])],
+        loaded = load_translator(
+            run,
             engine,
+            ensemble=ensemble or (),
             space=ensemble_space,
             checkpoint=checkpoint,
             device=device,

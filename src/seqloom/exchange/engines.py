@@ -67,6 +67,8 @@ def load_translator(
     folder: str | Path,
     engine: str = "auto",
     *,
+    ensemble: Sequence[str | Path] = (),
+    space: str = "probability",
     checkpoint: str | None = None,
     device: str = "auto",
     threads: int | None = None,
@@ -77,60 +79,36 @@ def load_translator(
     """Return the translator of a run directory or an exported folder with these search options changed.
 
     With `auto`, CTranslate2 is used only if it supports what is needed and its outputs equal those of torch.
+    The runs of an `ensemble` vote with the first one on every token, in probability or log `space`.
     """
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     path, wish = Path(folder), _Wish(checkpoint, device, threads, search or {}, needs, scores)
-    translator = _exported(path, engine, wish) if is_export(path) else _of_run(path, engine, wish)
+    if ensemble:
+        translator = _voting([path, *ensemble], engine, space, wish)
+    elif space != "probability":
+        raise SeqloomError(
+            f"--ensemble-space {space} is for several runs, and there is only one.",
+            "name others with --ensemble RUN",
+        )
+    else:
+        translator = _exported(path, engine, wish) if is_export(path) else _of_run(path, engine, wish)
     translator.check(translator.search, needs)
     return translator
 
 
-def load_voting(
-    folders: Sequence[Path],
-    engine: str = "auto",
-    *,
-    space: str = "probability",
-    checkpoint: str | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    search: Mapping[str, Any] | None = None,
-    needs: AbstractSet[Capability] = frozenset(),
-    scores: bool = True,
-) -> Translator:
-    """Return the translator of one run, or of several that vote; the checkpoint is the first one's."""
-    first, *others = folders
-    if not others:
-        if space != "probability":
-            raise SeqloomError(
-                f"--ensemble-space {space} is for several runs, and there is only one.",
-                "name others with --ensemble RUN",
-            )
-        return load_translator(
-            first,
-            engine,
-            checkpoint=checkpoint,
-            device=device,
-            threads=threads,
-            search=search,
-            needs=needs,
-            scores=scores,
-        )
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
+def _voting(folders: Sequence[str | Path], engine: str, space: str, wish: _Wish) -> Translator:
     if engine == "ctranslate2":
         raise SeqloomError("The engine ctranslate2 does not support ensembles.", "leave --engine out")
-    if threads is not None:
-        torch.set_num_threads(checked_threads(threads))
-    translator = load_ensemble(
+    if wish.threads is not None:
+        torch.set_num_threads(checked_threads(wish.threads))
+    return load_ensemble(
         folders,
-        checkpoints=[checkpoint, *[None] * len(others)],
+        checkpoints=[wish.checkpoint, *[None] * (len(folders) - 1)],
         space=cast("Space", space),
-        device=device,
-        search=search,
+        device=wish.device,
+        search=wish.search,
     )
-    translator.check(translator.search, needs)
-    return translator
 
 
 def _of_run(folder: Path, engine: str, wish: _Wish) -> Translator:

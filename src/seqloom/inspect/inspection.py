@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from seqloom.errors import SeqloomError
 from seqloom.inspect.picture import SUFFIXES, Style, canvas, check_suffix, rendered, save_figure, style_named
 from seqloom.outputs import write_output
 
@@ -47,8 +48,10 @@ class Inspection(ABC):
         return figure
 
     def to_html(self) -> str:
-        """Return an interactive page, for results whose `formats` include .html."""
-        raise NotImplementedError
+        """Return an interactive page; only results whose `formats` include .html have one."""
+        raise SeqloomError(
+            f"A {type(self).__name__} has no HTML page.", f"choose one of {', '.join(self.formats)}"
+        )
 
     def save(self, path: str | Path, *, style: str = "page", title: str = "") -> None:
         """Write the format that the suffix names: .png, .svg, .pdf, .json, for some results .html."""

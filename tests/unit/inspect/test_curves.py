@@ -6,6 +6,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from seqloom.errors import SeqloomError
 from seqloom.inspect.curves import LearningCurves
 
 LAYERS = ("source_embedding", "encoder.0", "encoder.1", "decoder.0", "decoder.1", "output")
@@ -50,3 +53,8 @@ def test_runs_that_did_not_tell_their_gradients_have_no_panel_for_them() -> None
 def test_a_layer_without_gradient_does_not_spoil_the_picture(tmp_path: Path) -> None:
     LearningCurves([*OLD, *NEW]).save(tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").count('id="axes_') == 3
+
+
+def test_curves_have_no_page() -> None:
+    with pytest.raises(SeqloomError, match="LearningCurves has no HTML page"):
+        LearningCurves(OLD).to_html()
