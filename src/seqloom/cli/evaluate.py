@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -40,6 +41,7 @@ class Translated(NamedTuple):
 
     texts: list[str]
     settings: dict[str, Any]
+    flags: Mapping[str, int] = {}  # how many outputs have each quality flag
 
 
 def evaluate(
@@ -93,6 +95,7 @@ def evaluate(
     samples: Samples = None,
 ) -> None:
     """Translate test data and measure the outputs, with intervals and by sentence length."""
+    from seqloom.cli.flags import print_flags
     from seqloom.cli.strategy import choose_strategy
     from seqloom.config import strategy_options
     from seqloom.decode.distributed import distributed
@@ -157,7 +160,9 @@ def evaluate(
             requests = [replace(request, key=number) for number, request in enumerate(requests, 1)]
             with counter(f"translated by {folder}", total=len(requests)) as advance:
                 found = decoding.translate(translator, requests, on_progress=advance)
-        return Translated([many[0].text for many in found], {**settings, "engine": loaded.engine})
+        best = [many[0] for many in found]
+        flags = Counter(flag for one in best for flag in one.flags)
+        return Translated([one.text for one in best], {**settings, "engine": loaded.engine}, flags)
 
     def measured(given: Translated) -> Report:
         return make_report(test.sources, given.texts, test.references, chosen, settings=given.settings)
@@ -172,6 +177,8 @@ def evaluate(
     for other, theirs in rivals:
         both = (report, measured(theirs))
         others.append(versus(str(other), test.sources, (texts, theirs.texts), test.references, chosen, both))
+    for one in (ours, *(theirs for _, theirs in rivals)):
+        print_flags(one.flags, len(one.texts), one.settings["run"])
     if out:
         write_output(out, "".join(text.replace("\n", " ") + "\n" for text in texts))
     if plot:

@@ -94,9 +94,10 @@ def translate(
 ) -> None:
     """Translate text, one output line per input line. Suspicious outputs are counted at the end.
 
-    With --nbest n there are up to n lines per input line, each with the number of the line, its score and its
-    text. The score is that of the search; of --mbr it is the expected utility, of --sample log P.
+    With several outputs per line, e.g. by --nbest, each follows the number of its input line and its score.
+    The score is that of the search; of --mbr it is the expected utility, of --sample log P.
     """
+    from seqloom.cli.flags import print_flags
     from seqloom.cli.strategy import choose_strategy
     from seqloom.cli.trace import engine_to_trace, trace_searches
     from seqloom.config import strategy_options
@@ -104,7 +105,6 @@ def translate(
     from seqloom.data.readers import check_has_columns, read_source
     from seqloom.data.report import DataReport
     from seqloom.decode.distributed import distributed
-    from seqloom.decode.distrust import MEANING
     from seqloom.exchange.engines import load_translator
     from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
@@ -172,6 +172,7 @@ def translate(
                 return
             if trace:
                 examples = trace_searches(trace, translator, examples)
+            ranked = decoding.outputs_per_line(translator.search) > 1
             at_a_time = 1 if flush else _LINES_AT_A_TIME
             with output(out) as stream, counter("translated") as advance:
                 while chunk := list(islice(examples, at_a_time)):
@@ -183,14 +184,12 @@ def translate(
                         if json_:
                             lines = iter([_json(number, request.source, hypotheses, translator.engine)])
                         else:
-                            lines = _plain(number, hypotheses, ranked=nbest is not None and nbest > 1)
+                            lines = _plain(number, hypotheses, ranked=ranked)
                             joined_lines += any("\n" in one.text for one in hypotheses)
                         stream.write("".join(f"{text}\n" for text in lines))
                     if flush:
                         stream.flush()
-    for flag, meaning in MEANING.items():
-        if counts[flag]:
-            print(f"look at: {counts[flag]:,} of {number:,} outputs ({flag}: {meaning})", file=sys.stderr)
+    print_flags(counts, number)
     if joined_lines:
         print(
             f"note: line breaks in the outputs of {joined_lines:,} lines were replaced by spaces; --json keeps "

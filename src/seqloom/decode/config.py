@@ -66,7 +66,10 @@ class SearchConfig(Settings):
     @model_validator(mode="after")
     def _nbest_fits(self) -> SearchConfig:
         if self.nbest > self.beam:
-            raise ValueError(f"search.nbest={self.nbest} is more than search.beam={self.beam} can give")
+            raise ValueError(
+                f"search.nbest={self.nbest} is more than search.beam={self.beam} can give; "
+                f"set search.beam to {self.nbest} or more"
+            )
         if self.beam % self.groups:
             raise ValueError(f"search.groups={self.groups} does not divide search.beam={self.beam}")
         if self.diversity and self.groups == 1:

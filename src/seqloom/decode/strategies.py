@@ -60,6 +60,10 @@ class Strategy(Settings):
         """Whether the outputs are those of a plain beam search, which has a search tree."""
         return False
 
+    def outputs_per_line(self, search: SearchConfig) -> int:
+        """Return the largest number of outputs of a line by a translator with these search options."""
+        return search.nbest
+
     def check_options(self, given: Mapping[str, Any]) -> None:
         """Raise if one of the given search options has no effect under this strategy."""
         for option in given:
@@ -144,6 +148,9 @@ class Sampling(Strategy, SamplingConfig):
     def search_options(self) -> frozenset[str]:
         return _FOR_SAMPLES
 
+    def outputs_per_line(self, search: SearchConfig) -> int:
+        return self.samples
+
     def translate(
         self,
         translator: Translator,
@@ -178,6 +185,9 @@ class MinimumBayesRisk(Sampling):
     def search_changes(self) -> dict[str, int]:
         return {} if self.beam is None else {"beam": self.beam, "nbest": self.beam}
 
+    def outputs_per_line(self, search: SearchConfig) -> int:
+        return self.nbest
+
     def translate(
         self,
         translator: Translator,
@@ -201,6 +211,9 @@ class BestOf(Sampling):
 
     samples: int = Field(16, ge=1, description="samples to choose from")
     nbest: int = Field(1, ge=1, description="outputs per line, most probable first")
+
+    def outputs_per_line(self, search: SearchConfig) -> int:
+        return self.nbest
 
     def translate(
         self,

@@ -158,12 +158,13 @@ def _exported(folder: Path, engine: str, wish: _Wish) -> Translator:
 
 def _fits(config: Config, wish: _Wish) -> bool:
     """Return whether CTranslate2 supports what is wanted, here and with the same outputs."""
-    search = SearchConfig.checked({**config.search.model_dump(), **wish.search}, "search")
     return (
         is_installed()
         and choose_device(wish.device).type == "cpu"
         and wish.needs <= CTranslate2Translator.CAPABILITIES
         and config.text.tokenizer != "frames"  # it embeds ids
         and obstacle(config.model) is None
-        and not CTranslate2Translator.unsupported(search)
+        and not CTranslate2Translator.unsupported(
+            SearchConfig.checked({**config.search.model_dump(), **wish.search}, "search")
+        )
     )

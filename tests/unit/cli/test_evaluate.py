@@ -46,3 +46,12 @@ def test_every_target_file_is_a_reference(runs: Path, files: list[Path], command
     assert scores["exact"]["value"] == 100  # every line equals one of its references
     assert scores["wer"]["value"] == 0
     assert oracle.corpus_score(texts, references[1:]).score > 0  # one file alone would give other scores
+
+
+def test_suspicious_outputs_are_counted_for_every_run(runs: Path, lstm: Path, command: Command) -> None:
+    tiny = ("--set", "search.longest=1", "--beam", 1)
+    done = command("evaluate", runs / "pairs", runs / "pairs.tsv", "--compare", lstm, *tiny)
+    assert done.code == 0, done.err
+    for run in (runs / "pairs", lstm):
+        assert f"look at: 20 of 20 outputs of {run} (cut: " in done.err
+    assert "look at" not in done.out

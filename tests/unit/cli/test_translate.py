@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from seqloom.cli.translate import _json, _plain
 from seqloom.types import Hypothesis
 
@@ -42,3 +44,28 @@ def test_a_far_too_short_output_is_flagged_by_the_ratio_of_the_run(
     assert done.code == 0, done.err
     assert "short" in json.loads(done.out)["hypotheses"][0]["flags"]
     assert "(short: " in done.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--nbest", 2),
+        ("--set", "search.nbest=2"),
+        ("--strategy", "beam", "--set", "strategy.nbest=2"),
+        ("--strategy", "sample", "--set", "strategy.samples=2"),
+    ],
+)
+def test_several_outputs_are_numbered_whatever_asks_for_them(
+    runs: Path, command: Callable[..., Any], words: tuple[object, ...]
+) -> None:
+    done = command("translate", runs / "pairs", *words, "--set", "search.longest=3", given="a man\na dog\n")
+    assert done.code == 0, done.err
+    assert [line.split("\t")[0] for line in done.out.splitlines()] == ["1", "1", "2", "2"]
+
+
+def test_a_phrase_model_fills_a_long_n_best_list(command: Callable[..., Any]) -> None:
+    phrase = Path(__file__).parents[2] / "golden" / "fixtures" / "phrase"
+    done = command("translate", phrase, "--nbest", 80, given="the old cat hides the dog .\n")
+    assert (done.code, len(done.out.splitlines())) == (0, 80), done.err
+    refused = command("translate", phrase, "--nbest", 80, "--beam", 7, given="the cat\n")
+    assert (refused.code, "set search.beam to 80 or more" in refused.err) == (2, True)

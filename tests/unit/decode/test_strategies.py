@@ -64,6 +64,23 @@ def test_an_option_without_effect_is_refused(name: str) -> None:
         make_strategy(name, {"smaples": 3})
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        *((name, {}, 1) for name in STRATEGIES),
+        ("beam", {"nbest": 2}, 2),
+        ("sample", {"samples": 3}, 3),
+        ("mbr", {"nbest": 2}, 2),
+        ("best-of", {"nbest": 2}, 2),
+    ],
+)
+def test_the_number_of_outputs_per_line_is_known(name: str, options: dict[str, int], expected: int) -> None:
+    strategy, translator = make_strategy(name, options), Fixed(*FOUND)
+    search = translator.with_search(strategy.search_changes).search
+    assert strategy.outputs_per_line(search) == expected
+    assert len(strategy.translate(translator, ["x"])[0]) == expected
+
+
 def test_a_beam_search_passes_its_options_on() -> None:
     translator = Fixed(*FOUND)
     make_strategy("beam", {"beam": 7, "nbest": 2}).translate(translator, ["x"])
