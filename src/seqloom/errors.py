@@ -52,8 +52,12 @@ def require_known(what: str, name: object, known: Iterable[str]) -> None:
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> SeqloomError:
-    """The error for a name that does not exist, with the nearest one that does, or all of them."""
+    """Return the error for a name that does not exist, with the nearest one that does, or all of them."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"the {what}s are {', '.join(names)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"the {_plural(what)} are {', '.join(names)}"
     return SeqloomError(f"There is no {what} called {name!r}.", hint)
+
+
+def _plural(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"

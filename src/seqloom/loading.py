@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -45,8 +46,10 @@ def use_of(config: Config) -> Use:
 
 
 def commands_for(run: Run) -> tuple[str, str]:
-    """A command that shows what the run can do, and one that measures it."""
-    folder = run.folder
+    """Return a command that shows what the run can do, and one that measures it."""
+    folder = (
+        str(run.folder) if (file := run.imported()) is None else f"{run.folder} --import {shlex.quote(file)}"
+    )
     commands: dict[Use, tuple[str, str]] = {
         "translate": (f"seqloom translate {folder} FILE", f"seqloom evaluate {folder} test.tsv"),
         "generate": (f'seqloom generate {folder} "A man"', f"seqloom score {folder} test.txt"),
@@ -175,6 +178,10 @@ def load_ensemble(
 
     Their architectures and source vocabularies may differ; the target vocabulary has to be the same.
     """
+    if isinstance(folders, str | Path):
+        raise SeqloomError(
+            f"An ensemble needs a list of runs, got only {folders}.", "for one run use seqloom.load"
+        )
     if not folders:
         raise SeqloomError("An ensemble of no runs cannot translate.", "name one or more run directories")
     for what, given in (("checkpoints", checkpoints), ("weights", weights)):

@@ -108,7 +108,9 @@ def import_file(path: str | Path) -> None:
     if file in _IMPORTED:
         return
     name = f"seqloom_import_{file.stem}"
-    spec = spec_from_file_location(name, file) if file.is_file() else None
+    if not file.is_file():
+        raise SeqloomError(f"There is no file {path} to import.", "check the path after --import")
+    spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise SeqloomError(f"{path} is not a Python file.", "--import needs a file that ends in .py")
     sys.modules[name] = module = module_from_spec(spec)

@@ -77,7 +77,7 @@ class Run:
         try:
             return from_tree(tree, where=str(self.config_file))
         except UnknownModel as error:
-            if (file := self._imported()) is None:
+            if (file := self.imported()) is None:
                 raise
             raise SeqloomError(
                 f"The model of {self.folder} is defined in the file {quoted(file)}, which is not imported.",
@@ -85,7 +85,7 @@ class Run:
                 "in Python, import it before loading the run",
             ) from error
 
-    def _imported(self) -> str | None:
+    def imported(self) -> str | None:
         """Return the recorded name of the user's file, without any folder. It is shown, never executed."""
         try:
             return Path(str(read_sealed(self.import_file)["file"])).name

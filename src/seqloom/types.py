@@ -164,6 +164,13 @@ class Request:
     tree: Heads | None = None  # the dependency tree of the source, for models that read trees
     key: int | None = None  # distinguishes equal lines when sampling
 
+    def __post_init__(self) -> None:
+        if isinstance(self.required, str):
+            raise SeqloomError(
+                f"Request.required is one string, {self.required!r}, not a tuple of words and phrases.",
+                f"give ({self.required!r},)",
+            )
+
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:

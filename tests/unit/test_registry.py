@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from seqloom import registry
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, unknown
 from seqloom.registry import architecture, architectures, import_file, register
 from seqloom.settings import ModelSettings
 
@@ -117,9 +117,17 @@ def test_a_file_that_fails_names_its_error_and_its_line(
     assert message in caught.value.message
 
 
-@pytest.mark.parametrize("name", ["none.py", "folder", "notes.txt"])
-def test_what_is_no_python_file_is_refused(clean: None, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("none.py", "There is no file"), ("folder", "There is no file"), ("notes.txt", "is not a Python file")],
+)
+def test_what_is_no_python_file_is_refused(clean: None, tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(SeqloomError, match="is not a Python file"):
+    with pytest.raises(SeqloomError, match=message):
         import_file(tmp_path / name)
+
+
+@pytest.mark.parametrize(("noun", "plural"), [("model", "models"), ("strategy", "strategies")])
+def test_a_hint_names_what_there_is_in_the_plural(noun: str, plural: str) -> None:
+    assert unknown(noun, "x", ["one", "two"]).hint == f"the {plural} are one, two"

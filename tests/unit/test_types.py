@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqloom.errors import SeqloomError
-from seqloom.types import Batch, Example, Head, Step, lengths_to_mask, select_rows
+from seqloom.types import Batch, Example, Head, Request, Step, lengths_to_mask, select_rows
 
 
 def test_the_mask_of_lengths() -> None:
@@ -58,3 +58,9 @@ def test_a_head_that_the_model_has_not_is_told(head: Head) -> None:
     assert looked is not None and torch.equal(looked, step.attention[:, 1, 2])  # type: ignore[index]
     with pytest.raises(SeqloomError, match=r"Layer .* has no head .*: there are 2 layers of 3\."):
         step.looked(head)
+
+
+def test_required_words_are_not_one_string() -> None:
+    assert Request("a", required=("b",)).required == ("b",)
+    with pytest.raises(SeqloomError, match=r"Request\.required is one string, 'bcd'"):
+        Request("a", required="bcd")  # type: ignore[arg-type]

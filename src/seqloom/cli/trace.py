@@ -43,7 +43,7 @@ def trace_searches(path: Path, translator: object, examples: Iterator[Example]) 
 
     if not isinstance(translator, TorchTranslator):
         raise SeqloomError(
-            "--trace needs a model that answers token by token, and this one has a search of its own.",
+            "--trace needs a model that generates token by token; this one has a search of its own.",
             "see seqloom inspect stacks",
         )
     lines = list(islice(examples, MOST_LINES + 1))

@@ -15,6 +15,7 @@ from seqloom.decode.pipeline import BatchedResults, Progress
 from seqloom.errors import SeqloomError
 from seqloom.models.base import SequenceModel
 from seqloom.text.config import MASK
+from seqloom.text.normalize import check_texts
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, EOS, PAD, UNK
 
@@ -66,6 +67,7 @@ class Filler:
 
     def fill(self, lines: Sequence[str], *, top: int = 5, on_progress: Progress | None = None) -> list[Filled]:
         """The best `top` tokens for every gap of every line, each gap by itself, in the order of the lines."""
+        check_texts(lines)
         texts = [self.encode(line, number) for number, line in enumerate(lines, 1)]
         lengths = [len(text.ids) for text in texts]  # never 0: every text has a gap
         filled = BatchedResults(lengths, empty=Filled("", ()), on_progress=on_progress)

@@ -16,6 +16,7 @@ from seqloom.decode.rules import Rules
 from seqloom.decode.sampling import sample
 from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError, quoted
+from seqloom.text.normalize import check_texts
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, PAD, Batch, Hypothesis, Step, StepModel, Tree
 
@@ -101,6 +102,7 @@ class Generator:
 
     def _prefixes(self, prompts: Sequence[str], max_length: int | None) -> tuple[list[list[int]], int]:
         """Return the tokens of the prompts and the maximum length of a text."""
+        check_texts(prompts)
         prefixes, limit = [self.encode(prompt) for prompt in prompts], self._limit(max_length)
         for prefix in prefixes:
             if len(prefix) >= limit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal
 
@@ -15,7 +16,9 @@ _FORMS: dict[Normalization, Literal["NFC", "NFKC"] | None] = {"none": None, "nfc
 
 
 def check_unicode(text: str) -> None:
-    """Raise if a text has half a surrogate pair, which Python strings can hold and UTF-8 cannot."""
+    """Raise if this is not a text, or has half a surrogate pair, which UTF-8 cannot encode."""
+    if not isinstance(text, str):
+        raise SeqloomError(f"{quoted(text)} is not text but {type(text).__name__}.", "give a string")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -24,6 +27,14 @@ def check_unicode(text: str) -> None:
             f"(U+{ord(text[error.start]):04X}), which is not valid Unicode.",
             "decode the bytes it comes from as UTF-8, or replace it: text.encode(errors='replace').decode()",
         ) from error
+
+
+def check_texts(texts: Iterable[str]) -> None:
+    """Raise unless these are several texts; one string would be taken for a list of its characters."""
+    if isinstance(texts, str):
+        raise SeqloomError(f"A list of texts is needed, got one string: {quoted(texts)}.", "put it into a list")
+    for text in texts:
+        check_unicode(text)
 
 
 class Normalizer(Settings):

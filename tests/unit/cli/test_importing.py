@@ -78,6 +78,7 @@ def test_a_model_of_the_user_works_in_every_command(
 ) -> None:
     done = command("--import", "own_model.py", "train", "pairs.tsv", "--model", "own", "--out", "run", *TINY)
     assert done.code == 0, done.err
+    assert "seqloom translate run --import own_model.py FILE" in done.out
     assert json.loads((folder / "run" / "import.json").read_text())["file"] == "own_model.py"
     expected = command("translate", "run", "--beam", "2", given="1 2\n")
     assert expected.code == 0, expected.err
@@ -117,7 +118,7 @@ def test_a_run_of_seqloom_records_no_file(runs: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("missing.py",), "missing.py is not a Python file"), ((), "--import names no file")],
+    [(("missing.py",), "There is no file missing.py"), ((), "--import names no file")],
 )
 def test_a_file_that_is_missing_is_an_error(
     command: Command, forget: Callable[[], None], words: tuple[str, ...], message: str
