@@ -65,8 +65,8 @@ def _slow(
         best = max((one.total for one in opened), default=-math.inf)
         if plan.satisfied([one.found(plan.ranking, source_length) for one in completed], best, length, longest):
             break
-    cut = opened if len(completed) < plan.needed else []
-    cut.sort(key=lambda one: (progress(one), one.score(plan.ranking, source_length)), reverse=True)
+    cut = [one for one in opened if progress(one) == wanted] if len(completed) < plan.needed else []
+    cut.sort(key=lambda one: one.score(plan.ranking, source_length), reverse=True)
     completed.sort(key=lambda one: one.score(plan.ranking, source_length), reverse=True)
     return [one.found(plan.ranking, source_length) for one in (*completed, *cut)]
 

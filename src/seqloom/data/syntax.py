@@ -124,11 +124,13 @@ def token_heads(tokenizer: Tokenizer, ids: Sequence[int], heads: Heads) -> list[
 def token_trees(
     tokenizers: TokenizerPair, sources: Sequence[Sized], heads: Sequence[Heads | None] | None, unit: str
 ) -> list[list[int]] | None:
-    """The heads of the tokens of every source; None if any source but an empty one has no tree.
+    """Return the heads of the tokens of every source; None if one that is not empty, or all, have no tree.
 
     A tree that does not fit its words is an error, which calls a source a `unit`, such as Line.
     """
-    if heads is None or any(len(ids) and tree is None for ids, tree in zip(sources, heads, strict=True)):
+    if heads is None or all(tree is None for tree in heads):
+        return None
+    if any(len(ids) and tree is None for ids, tree in zip(sources, heads, strict=True)):
         return None
     trees: list[list[int]] = []
     for number, (ids, tree) in enumerate(zip(sources, heads, strict=True), 1):

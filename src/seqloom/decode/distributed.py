@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.pipeline import Progress
@@ -58,6 +60,16 @@ class DistributedTranslator(Translator):
     @property
     def capabilities(self) -> frozenset[Capability]:
         return self._translator.capabilities
+
+    @property
+    def search(self) -> SearchConfig:
+        return self._translator.search
+
+    def with_search(self, options: Mapping[str, Any]) -> Self:
+        """Return a translator with these search options changed as the translator of every process does it."""
+        changed = copy(self)
+        changed._translator = self._translator.with_search(options)
+        return changed
 
     def check(self, search: SearchConfig, needs: AbstractSet[Capability] = frozenset()) -> None:
         self._translator.check(search, needs)

@@ -20,6 +20,15 @@ from seqloom.text.normalize import check_texts
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, PAD, Batch, Hypothesis, Step, StepModel, Tree
 
+# The search options that apply to texts: a text has no source, which the others refer to.
+SEARCH_OPTIONS = frozenset(SearchConfig.model_fields) - {
+    "require",
+    "shortlist",
+    "coverage_penalty",
+    "max_length_factor",
+    "max_length_extra",
+}
+
 
 class Generator:
     """Continues texts with a language model of plain text: its source is empty, the prompt begins the target.
@@ -37,9 +46,10 @@ class Generator:
         max_length: int,
         device: torch.device | str = "cpu",
     ) -> None:
-        if ignored := search.differing({"require", "shortlist", "coverage_penalty"}):
+        if ignored := search.differing(SearchConfig.model_fields.keys() - SEARCH_OPTIONS):
             raise SeqloomError(
-                f"Generating text does not support search.{ignored[0]}.", "remove it from the run's config.yaml"
+                f"Generating text does not support search.{ignored[0]}.",
+                "remove it from the run's config.yaml; the maximum length is search.longest or --max-length",
             )
         self.model, self.tokenizer, self.search = model, tokenizer, search
         self.max_length = max_length  # tokens of a text, its prompt's and its end included
@@ -73,9 +83,17 @@ class Generator:
         return _checked(prompts, texts.results)
 
     def beam(
-        self, prompts: Sequence[str], beam: int, *, nbest: int = 1, max_length: int | None = None
+        self,
+        prompts: Sequence[str],
+        beam: int | None = None,
+        *,
+        nbest: int | None = None,
+        max_length: int | None = None,
     ) -> list[list[Hypothesis]]:
-        """Return the most probable texts that beam search finds for every prompt, best first."""
+        """Return the most probable texts that beam search finds for every prompt, best first.
+
+        The size of the beam and the number of texts are by default those of the run.
+        """
         prefixes, limit = self._prefixes(prompts, max_length)
         search, texts = self.search.changed(beam, nbest), []
         for prefix in prefixes:
@@ -85,7 +103,7 @@ class Generator:
                 plan_of(search, replace(self._rules(), context=prefix)),
                 max_lengths=[limit - len(prefix)],
             )
-            texts.append([self._hypothesis(prefix, one, given=0) for one in found[:nbest]])
+            texts.append([self._hypothesis(prefix, one, given=0) for one in found[: search.nbest]])
         return _checked(prompts, texts)
 
     def _limit(self, max_length: int | None) -> int:

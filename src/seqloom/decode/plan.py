@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from torch import Tensor
 
 from seqloom.decode.config import SearchConfig, Stop
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.rules import Rules
+from seqloom.errors import unknown
 
 _DEFAULTS = SearchConfig.model_validate({})
 
@@ -40,6 +41,10 @@ class Plan:
         _DEFAULTS.diversity
     )  # taken off log P for each earlier group that goes on with the same token
     rules: Rules = field(default_factory=Rules)
+
+    def __post_init__(self) -> None:
+        if self.stop not in get_args(Stop):
+            raise unknown("stop rule", self.stop, get_args(Stop))
 
     @property
     def width(self) -> int:

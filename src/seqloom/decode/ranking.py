@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import get_args
 
 from torch import Tensor
 
 from seqloom.decode.config import Norm, SearchConfig
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, unknown
 from seqloom.types import Head, Step
 
 _DEFAULTS = SearchConfig.model_validate({})
@@ -27,6 +28,10 @@ class Ranking:
     alpha: float = _DEFAULTS.length_penalty
     reward: float = _DEFAULTS.word_reward
     coverage: float = _DEFAULTS.coverage_penalty
+
+    def __post_init__(self) -> None:
+        if self.norm not in get_args(Norm):
+            raise unknown("length norm", self.norm, get_args(Norm))
 
     @property
     def needs_attention(self) -> bool:

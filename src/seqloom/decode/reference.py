@@ -189,7 +189,9 @@ def exhaustive_search(
                 waiting.append(one)
     answer = best or cut
     if answer is None:
-        raise SeqloomError("The rules leave nothing to say.", "loosen what is forced, forbidden or allowed")
+        raise SeqloomError(
+            "No output satisfies the model and the rules.", "relax what is forced, forbidden or allowed"
+        )
     return answer
 
 

@@ -103,7 +103,7 @@ def required_search(
 
     At each length a bank ranks by log P all continuations that have said so many required tokens. Only who has
     said all may end; who ends among the best w of them is completed. The search is over when the completed ones
-    satisfy the plan against all that is open. Of those that are cut, who has said most comes first.
+    satisfy the plan against all that is open. A hypothesis that is cut before it contains all is not returned.
     """
     memory, state = model.start(sentence)
     wanted = sum(map(len, required))
@@ -134,12 +134,10 @@ def required_search(
         if not opened or plan.satisfied(completed, best, length, max_length):
             break
         state = select_rows(step.state, last.new_tensor([one.row for one in opened]))
-    completed.sort(key=lambda found: found.score, reverse=True)
-    if len(completed) >= plan.needed:
-        return completed
-    cut = [(said(one.tokens, required, edges), _found(one, plan, source_length)) for one in opened]
-    cut.sort(key=lambda pair: (pair[0], pair[1].score), reverse=True)
-    return completed + [found for _, found in cut]
+    cut = [one for one in opened if said(one.tokens, required, edges) == wanted]
+    if len(completed) < plan.needed:
+        completed += [_found(one, plan, source_length) for one in cut]
+    return sorted(completed, key=lambda found: (found.finished, found.score), reverse=True)
 
 
 def _continuations(

@@ -36,18 +36,20 @@ def least_risk(
 def by_least_risk(
     answers: Sequence[Sequence[Hypothesis]], utility: UtilityName, *, drawn: bool
 ) -> list[list[Hypothesis]]:
-    """The candidates of every line, each text once, highest expected utility first: it becomes their score.
+    """Return the candidates of every line, each text once, ranked and scored by their expected utility.
 
-    Drawn candidates weigh the same; those that a search found weigh as much as they are probable.
+    Drawn candidates have equal weights; those that a search found are weighted by their probabilities. A line
+    without any possible output stays as it is.
     """
-    likeness = sentence_utility(utility)
-    return [
-        [
-            replace(one, score=value)
-            for one, value in least_risk(found, likeness, weights=None if drawn else _probabilities(found))
-        ]
-        for found in answers
-    ]
+    similarity = sentence_utility(utility)
+
+    def ranked(found: Sequence[Hypothesis]) -> list[Hypothesis]:
+        if any("impossible" in one.flags for one in found):
+            return list(found)
+        weights = None if drawn else _probabilities(found)
+        return [replace(one, score=value) for one, value in least_risk(found, similarity, weights=weights)]
+
+    return [ranked(found) for found in answers]
 
 
 def _probabilities(found: Sequence[Hypothesis]) -> list[float]:

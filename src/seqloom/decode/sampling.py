@@ -168,11 +168,13 @@ class _Table(NamedTuple):
         ]
 
 
-def _found(tokens: list[int], log_probs: list[float]) -> Found:
+def _found(tokens: list[int], log_probs: list[float]) -> Found | None:
+    """Return the sample up to its end, or None if its prefix has no probability."""
     finished = EOS in tokens
     length = tokens.index(EOS) if finished else len(tokens)
     log_probs = log_probs[: length + 1]
-    return Found(tokens[:length], log_probs, sum(log_probs), finished, attention=None)
+    total = sum(log_probs)
+    return Found(tokens[:length], log_probs, total, finished, attention=None) if math.isfinite(total) else None
 
 
 class _Rows(NamedTuple):

@@ -22,7 +22,7 @@ from seqloom.decode.sampling import keys_of, sample
 from seqloom.decode.search import beam_search
 from seqloom.decode.shortlist import Choice, Shortlist
 from seqloom.decode.translator import NOTHING, Capability, Outputs, Translator
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, quoted
 from seqloom.models.base import AutoregressiveModel
 from seqloom.text.frames import UnreadableFrames
 from seqloom.text.pair import TokenizerPair
@@ -176,7 +176,7 @@ class TorchTranslator(Translator):
                 request,
                 source,
                 tree,
-                self.tokenizers.target.encode(request.prefix) if request.prefix else [],
+                self._prefix(request.prefix),
                 self._phrases((*search.require, *request.required)),
             )
             for request, source, tree in zip(requests, sources, trees, strict=True)
@@ -234,6 +234,17 @@ class TorchTranslator(Translator):
                 "This model has no shortlist.", "make one for its run by seqloom shortlist, and load the run"
             )
         return self._find_shortlist()
+
+    def _prefix(self, text: str) -> list[int]:
+        """Return the tokens that an output has to begin with."""
+        ids = self.tokenizers.target.encode(text) if text else []
+        if UNK in ids:
+            raise SeqloomError(
+                f"The prefix {quoted(text)} has words that are not in the target vocabulary, so no output can "
+                "begin with it.",
+                "leave the prefix out, or use only words of the target vocabulary",
+            )
+        return ids
 
     def _phrases(self, words: Sequence[str]) -> list[tuple[int, ...]]:
         """Return the tokens of the words that an output has to contain."""

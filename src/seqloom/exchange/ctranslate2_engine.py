@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -80,7 +80,6 @@ class CTranslate2Translator(Translator):
 
     engine = "ctranslate2"
     description = "The engine ctranslate2"
-    alternative = "use the engine torch, e.g. --engine torch"
     CAPABILITIES: ClassVar[frozenset[Capability]] = frozenset({"nbest", "token_scores"})
     search_options = frozenset(
         {"beam", "nbest", "length_penalty", "longest", "max_length_factor", "max_length_extra", "batch_tokens"}
@@ -98,8 +97,10 @@ class CTranslate2Translator(Translator):
         scores: bool = True,
         fallback: Callable[[], TorchTranslator] | None = None,
         length_ratio: float | None = None,
+        alternative: str = "use the engine torch, e.g. --engine torch",
     ) -> None:
         super().__init__(search, length_ratio=length_ratio)
+        self.alternative = alternative
         self.folder, self.tokenizers = folder, tokenizers
         self.device, self.scores = device, scores
         self._room = math.inf if positions is None else positions
@@ -107,6 +108,8 @@ class CTranslate2Translator(Translator):
         self._fallback = fallback
         self._source, self._target = read_names(folder)
         self._ids = {name: id for id, name in enumerate(self._target)}
+        # Loaded when it is first needed, once for this translator and all that `with_search` returns.
+        self._load_workers = cache(partial(_workers, folder, device, self.threads))
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -194,7 +197,7 @@ class CTranslate2Translator(Translator):
         # not make a search that came so far longer, and lets it return every one of them.
         double = 2 if way.limit is not None and search.beam > 1 else 1
         special = [self._target[PAD], self._target[BOS]]
-        return self._workers.translate_batch(
+        return self._load_workers().translate_batch(
             [[self._source[id] for id in ids] for ids in sources],
             asynchronous=True,
             beam_size=search.beam,
@@ -265,7 +268,7 @@ class CTranslate2Translator(Translator):
         for group in self._groups(widths, self.search.model_copy(update={"beam": 1})):
             inputs = [[self._source[id] for id in sources[i]] for i in group]
             outputs = [[self._target[id] for id in targets[i]] for i in group]
-            results = self._workers.score_batch(inputs, outputs, max_input_length=0, asynchronous=True)
+            results = self._load_workers().score_batch(inputs, outputs, max_input_length=0, asynchronous=True)
             jobs.append((group, results))
         for group, results in jobs:
             for i, result in zip(group, results, strict=True):
@@ -287,20 +290,19 @@ class CTranslate2Translator(Translator):
         return SeqloomError(
             f"A line of {tokens} tokens, or its translation, is longer than the {self._room} positions of the "
             f"CTranslate2 model in {self.folder}.",
-            "use the run that the model was exported from",
+            self.alternative,
         )
 
-    @cached_property
-    def _workers(self) -> Any:
-        try:
-            return library().Translator(
-                str(self.folder), device=self.device, inter_threads=self.threads, intra_threads=1
-            )
-        except (RuntimeError, ValueError) as error:
-            raise SeqloomError(
-                f"The CTranslate2 model in {self.folder} cannot be loaded: {str(error).splitlines()[0]}.",
-                "export the run again",
-            ) from error
+
+def _workers(folder: Path, device: str, threads: int) -> Any:
+    """Load the model for this number of workers of one thread each."""
+    try:
+        return library().Translator(str(folder), device=device, inter_threads=threads, intra_threads=1)
+    except (RuntimeError, ValueError) as error:
+        raise SeqloomError(
+            f"The CTranslate2 model in {folder} cannot be loaded: {str(error).splitlines()[0]}.",
+            "export the run again",
+        ) from error
 
 
 def _other_way(way: _Way, found: list[_Found], limit: int, beam: int) -> _Way | None:

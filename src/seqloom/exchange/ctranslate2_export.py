@@ -57,6 +57,7 @@ def export_ctranslate2(
     lines, origin = sentences(config, tokenizers.source, verify)
     report: dict[str, Any] = {
         "to": "ctranslate2",
+        "run": run.folder.resolve().name,  # not its path, which is of no use elsewhere
         "quantization": quantization,
         "positions": position_rows(config.model),
         "weights": sha256(run.weights(checkpoint)),
@@ -95,15 +96,17 @@ def load_exported(
     folder, run = Path(folder), Run.open(folder)
     if (folder / SUMS).is_file():  # not yet, while it is verified
         check_folder(folder)
-    positions = read_json(folder / EXPORT_REPORT)["positions"]
+    report = read_json(folder / EXPORT_REPORT)
     return CTranslate2Translator(
         folder,
         run.tokenizers(),
         run.config().search,
-        positions=positions,
+        positions=report["positions"],
         threads=threads,
         device=device,
         scores=scores,
+        alternative="use the run that the model was exported from"
+        + (f", which was called {report['run']}" if "run" in report else ""),
     )
 
 

@@ -142,7 +142,10 @@ def search_tree(
         model, asked.sentence, asked.plan, max_length=asked.max_length, watch=growth.watch
     )
     if not found:
-        raise SeqloomError(f"The rules leave nothing to say to {line!r}.", "loosen what is forced or forbidden")
+        raise SeqloomError(
+            f"No output for {line!r} satisfies the model and the search options.",
+            "relax search.forbid, search.no_repeat or search.min_length, or leave out the prefix",
+        )
     nodes, survival = growth.finish(found[0])
     return SearchTree(
         source=line,

@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-from queue import Queue
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import pytest
 
 from seqloom.decode.config import SamplingConfig, SearchConfig
-from seqloom.decode.distributed import distributed
 from seqloom.decode.pipeline import Progress
 from seqloom.decode.translator import Outputs, Translator
 from seqloom.errors import SeqloomError
-from seqloom.team import Team
 from seqloom.types import Hypothesis, Request
-
-
-class Threads(Team):
-    """A team whose processes are threads: what `told` and `gathered` promise, by queues."""
-
-    boxes: list[Queue[Any]]
-    answers: list[Queue[Any]]
-
-    def told(self, value: Any) -> Any:
-        if not self.leads:
-            return self.boxes[self.rank].get(timeout=10)
-        for box in self.boxes[1:]:
-            box.put(value)
-        return value
-
-    def gathered(self, value: Any) -> list[Any]:
-        if not self.leads:
-            self.answers[self.rank].put(value)
-            return []
-        return [value, *(box.get(timeout=10) for box in self.answers[1:])]
+from support.teams import team_of_threads
 
 
 class Echo(Translator):
@@ -61,27 +39,8 @@ class Echo(Translator):
 
 def together(size: int, work: Any) -> Any:
     """What the leader's work returns while the others serve."""
-    boxes: list[Queue[Any]] = [Queue() for _ in range(size)]
-    answers: list[Queue[Any]] = [Queue() for _ in range(size)]
-    teams = [Threads(rank, size) for rank in range(size)]
-    for team in teams:
-        object.__setattr__(team, "boxes", boxes)
-        object.__setattr__(team, "answers", answers)
-
-    def serve(team: Team) -> None:
-        with distributed(Echo(), team) as translator:
-            assert translator is None
-
-    others = [threading.Thread(target=serve, args=(team,), daemon=True) for team in teams[1:]]
-    for other in others:
-        other.start()
-    try:
-        with distributed(Echo(), teams[0]) as translator:
-            return work(translator)
-    finally:
-        for other in others:
-            other.join(timeout=10)
-            assert not other.is_alive(), "it still waits"
+    with team_of_threads(size, Echo) as translator:
+        return work(translator)
 
 
 LINES = ["one", "", "three thousand", "two", "five words are in this", "x"]
@@ -101,6 +60,20 @@ def test_samples_go_by_the_key_of_their_request() -> None:
     requests = [Request(line, key=key) for key, line in enumerate(LINES, 10)]
     found = together(2, lambda t: t.with_search({"longest": 4}).sample(requests, SamplingConfig(seed=3)))
     assert [one[0].text for one in found] == [f"{line} 3 {10 + i} 4" for i, line in enumerate(LINES)]
+
+
+class Wide(Echo):
+    """Widens its beam with the number of outputs, as phrase-based translators do."""
+
+    def with_search(self, options: Mapping[str, Any]) -> Self:
+        wider = {"beam": options["nbest"]} if "nbest" in options else {}
+        return super().with_search({**wider, **options})
+
+
+def test_search_options_are_changed_as_the_translator_changes_them() -> None:
+    with team_of_threads(2, Wide) as translator:
+        found = translator.translate(LINES, nbest=9)
+    assert {one[0].score for one in found} == {9.0}
 
 
 def test_what_the_translator_cannot_do_is_refused_by_all() -> None:

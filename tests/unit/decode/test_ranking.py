@@ -9,7 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqloom.decode.plan import Plan
 from seqloom.decode.ranking import Ranking, uncovered
+from seqloom.errors import SeqloomError
 
 
 def test_the_formulas() -> None:
@@ -19,6 +21,13 @@ def test_the_formulas() -> None:
     assert Ranking("gnmt", alpha=0.6).score(-6.0, 4) == pytest.approx(-6.0 / (9 / 6) ** 0.6)
     assert Ranking("none", reward=0.5).score(-6.0, 4) == -4.0
     assert Ranking("none", coverage=2.0).score(-6.0, 4, uncovered=-0.25) == -6.5
+
+
+def test_unknown_names_are_errors() -> None:
+    with pytest.raises(SeqloomError, match="length norm called 'gnmtt'"):
+        Ranking("gnmtt")  # type: ignore[arg-type]
+    with pytest.raises(SeqloomError, match="stop rule called 'never'"):
+        Plan(5, stop="never")  # type: ignore[arg-type]
 
 
 def test_what_was_not_looked_at_costs() -> None:

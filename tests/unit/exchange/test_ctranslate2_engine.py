@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +17,8 @@ from seqloom.decode.config import SearchConfig
 from seqloom.decode.scoring import ForcedScorer
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
-from seqloom.exchange.ctranslate2 import position_rows, write_model
+from seqloom.exchange import ctranslate2_engine
+from seqloom.exchange.ctranslate2 import library, position_rows, write_model
 from seqloom.exchange.ctranslate2_engine import CTranslate2Translator
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.text.config import TextConfig
@@ -195,7 +198,7 @@ def test_a_line_that_is_too_long(make: Callable[..., Both], line: str) -> None:
     _, theirs = make(search, end=-9.0, positions="learned")
     with pytest.raises(SeqloomError, match="is longer than the 20 positions of the CTranslate2 model") as error:
         theirs.translate([line])
-    assert error.value.hint == "use the run that the model was exported from"
+    assert error.value.hint == theirs.alternative
     with pytest.raises(SeqloomError, match="is longer than the 20 positions"):
         theirs.score([("a", "a " * 30)])
 
@@ -234,6 +237,22 @@ def test_it_refuses_what_it_cannot_do(make: Callable[..., Both]) -> None:
         theirs.with_search({"no_repeat": 2}).translate(LINES)
     with pytest.raises(SeqloomError, match="does not support given prefixes"):
         theirs.translate([Request("a", prefix="b")])
+
+
+def test_the_model_is_loaded_once_for_all_search_options(
+    make: Callable[..., Both], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+
+    def load(folder: str, **options: Any) -> Any:
+        loaded.append(folder)
+        return library().Translator(folder, **options)
+
+    _, theirs = make(SearchConfig())
+    monkeypatch.setattr(ctranslate2_engine, "library", lambda: SimpleNamespace(Translator=load))
+    for beam in (1, 2, 3):
+        theirs.with_search({"beam": beam}).translate(LINES[:2])
+    assert len(loaded) == 1
 
 
 def test_a_damaged_model(make: Callable[..., Both]) -> None:

@@ -203,6 +203,14 @@ def test_an_exported_folder_has_one_engine(exported: Path) -> None:
             load_translator(exported, engine, checkpoint=checkpoint)
 
 
+def test_what_an_exported_folder_does_not_support_its_run_does(run: Run, exported: Path) -> None:
+    with pytest.raises(SeqloomError, match="does not support alignments") as error:
+        load_translator(exported).translate(["a g j"], alignment=True)
+    assert (
+        error.value.hint == f"use the run that the model was exported from, which was called {run.folder.name}"
+    )
+
+
 def test_an_exported_folder_is_not_a_run(exported: Path, tmp_path: Path) -> None:
     for use in (
         lambda: export_ctranslate2(exported, tmp_path / "again"),

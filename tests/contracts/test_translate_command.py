@@ -1,0 +1,85 @@
+"""`seqloom translate` writes one line per input line, whatever the translator finds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from seqloom.cli.main import app
+from seqloom.errors import SeqloomError
+from support.golden import GOLDEN, golden_run
+
+LINES = ["the cat", "", "the dog ."]
+MODES = [[], ["--nbest", "3"], ["--sample"], ["--sample", "--nbest", "2"], ["--mbr", "chrf"]]
+MODES += [["--mbr", "bleu", "--beam", "4"], ["--mbr", "chrf", "--nbest", "2"]]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    return str(tmp_path / "in.txt")
+
+
+def run(*arguments: str) -> tuple[str, str]:
+    """Return what a command writes to its standard output and its standard error."""
+    done = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def strict_json(text: str) -> Any:
+    """Return the value; NaN and Infinity, which are not JSON, are errors."""
+    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+@pytest.mark.parametrize("mode", MODES, ids=" ".join)
+def test_no_possible_hypothesis(file: str, mode: list[str]) -> None:
+    command = ["translate", str(golden_run("hmm")), file, *mode, "--set", "search.min_length=9"]
+    text, notes = run(*command)
+    rows = [line.split("\t") for line in text.splitlines()]
+    assert [row[-1] for row in rows] == [""] * len(LINES)
+    if mode[-2:-1] == ["--nbest"]:
+        assert [row[:2] for row in rows] == [["1", "-inf"], ["2", "0.0000"], ["3", "-inf"]]
+    assert "2 of 3 outputs (impossible" in notes
+    found = [strict_json(line) for line in run(*command, "--json")[0].splitlines()]
+    assert [one["source"] for one in found] == LINES
+    for line, (output,) in zip(LINES, (one["hypotheses"] for one in found), strict=True):
+        assert output["text"] == ""
+        assert output["flags"] == (["impossible"] if line else [])
+        assert output["score"] == (None if line else 0)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["inspect", "search", str(golden_run("hmm")), "the cat", "--set", "search.min_length=9"],
+        ["translate", str(golden_run("hmm")), "FILE", "--trace", "OUT", "--set", "search.min_length=9"],
+    ],
+    ids=["inspect search", "trace"],
+)
+def test_a_search_without_a_result_cannot_be_shown(file: str, tmp_path: Path, command: list[str]) -> None:
+    places = {"FILE": file, "OUT": str(tmp_path / "tree.json")}
+    with pytest.raises(SeqloomError, match="No output for 'the cat' satisfies"):
+        run(*[places.get(part, part) for part in command])
+    assert not (tmp_path / "tree.json").exists()
+
+
+def test_two_processes_write_what_one_writes() -> None:
+    """The threads of test_translators.py stand for processes; these are processes."""
+    command = ["translate", str(golden_run("transformer")), str(GOLDEN / "data/words.txt"), "--nbest", "2"]
+    command += ["--engine", "torch", "--device", "cpu"]
+    two = subprocess.run(
+        [sys.executable, "-m", "seqloom", *command, "--processes", "2"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert two.returncode == 0, two.stderr
+    assert two.stdout.count("\n") > 2
+    assert two.stdout == run(*command)[0]
