@@ -17,6 +17,8 @@ from seqloom.inspect.picture import Style, legend_below
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_BESIDE = 0.06  # of the distance between two buckets: from a system to the next
+
 
 @dataclass(frozen=True)
 class ScoresByLength(Inspection):
@@ -46,18 +48,25 @@ class ScoresByLength(Inspection):
         axes = figure.subplots()
         spans = {bucket.low: bucket.span for buckets in self.systems.values() for bucket in buckets}
         places = {span: place for place, (_, span) in enumerate(sorted(spans.items()))}
-        lines = []
+        lines: list[Any] = []
         for (name, buckets), look in zip(self.systems.items(), looks(list(self.systems)).values(), strict=True):
             known = [bucket for bucket in buckets if bucket.span in places]
             values = [bucket.score.value for bucket in known]
-            below = [max(0.0, b.score.value - (b.score.low or b.score.value)) for b in known]
-            above = [max(0.0, (b.score.high or b.score.value) - b.score.value) for b in known]
-            line: dict[str, Any] = {"color": look.color, "linestyle": look.line, "marker": "o", "capsize": 3}
-            xs = [places[bucket.span] for bucket in known]
-            lines.append(axes.errorbar(xs, values, yerr=[below, above], label=literal(name), **line))
+            line: dict[str, Any] = {"color": look.color, "linestyle": look.line, "marker": "o"}
+            aside = _BESIDE * (len(lines) - (len(self.systems) - 1) / 2)  # intervals must not hide each other
+            xs = [places[bucket.span] + aside for bucket in known]
+            lines.append(axes.errorbar(xs, values, yerr=_intervals(known), label=literal(name), **line))
         name_bars(axes, list(places), (style.size or self._size())[0] - 1, style)
         axes.set_xlabel(f"{self._first.unit} of the source")
         axes.set_ylabel(self._first.score.label)
         axes.grid()
         if len(lines) > 1:
             legend_below(figure, lines, style)
+
+
+def _intervals(buckets: Sequence[Bucket]) -> tuple[list[float], list[float]]:
+    """Return how far each interval extends below and above its score; nothing where it is not known."""
+    scores = [bucket.score for bucket in buckets]
+    below = [0.0 if one.low is None else max(0.0, one.value - one.low) for one in scores]
+    above = [0.0 if one.high is None else max(0.0, one.high - one.value) for one in scores]
+    return below, above

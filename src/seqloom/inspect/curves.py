@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _NOT_CURVES = {"kind", "step", "best", "seconds", "loss"}
 _PANEL = (4.6, 3.0)  # inches
 _IN_A_ROW = 2
+_BROKEN = ("--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)))
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class LearningCurves(Inspection):
             _line(panel, self._valid, metric, metric, color=BLUE, marker="o")
             panel.set_ylabel(f"{metric} on validation")
         if self._graded:
-            handles += _draw_gradients(others[-1], self._graded)
+            handles += _draw_gradients(others[-1], self._graded, style)
         for panel in (loss, *others):
             panel.set_xlabel("minutes of training")
             panel.grid()
@@ -99,14 +100,14 @@ def _height(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _draw_gradients(panel: Any, lines: Sequence[dict[str, Any]]) -> list[Any]:
+def _draw_gradients(panel: Any, lines: Sequence[dict[str, Any]], style: Style) -> list[Any]:
     """Draw a line per layer and return one for the legend per stack of layers."""
     minutes, stacks = _minutes(lines), _stacks(list(lines[-1]["gradient_norms"]))
     looks, handles = _looks(stacks), []
     for stack, layers in stacks.items():
         for layer in layers:
             heights = [_height(line["gradient_norms"].get(layer)) for line in lines]
-            (line,) = panel.plot(minutes, heights, label=layer, lw=1.2, **looks[layer])
+            (line,) = panel.plot(minutes, heights, label=layer, lw=0.12 * style.text, **looks[layer])
         handles.append(line)
         if len(layers) > 1:
             line.set_label(f"{stack} layers (darker: higher)")
@@ -124,13 +125,13 @@ def _stacks(layers: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _looks(stacks: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """Return a hue for each stack, darker the higher; layers that stand alone are grey and broken."""
+    """Return a hue for each stack, darker the higher; layers outside of stacks are grey and broken."""
     from matplotlib import colormaps
 
-    hues, breaks = cycle(("Blues", "Oranges", "Greens", "Purples", "Reds")), cycle(("--", ":", "-."))
+    hues, breaks = cycle(("Blues", "Oranges", "Greens", "Purples", "Reds")), cycle(_BROKEN)
     looks: dict[str, dict[str, Any]] = {}
     for members in stacks.values():
-        alone = len(members) == 1
+        alone = "." not in members[0]
         hue = colormaps["Greys" if alone else next(hues)]
         for height, layer in enumerate(members, start=1):
             shade = 0.5 + 0.1 * (len(looks) % 4) if alone else 0.4 + 0.5 * height / len(members)

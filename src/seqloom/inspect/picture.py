@@ -46,6 +46,7 @@ FONTS = (
 )
 _MISSING_GLYPH = re.compile(r"Glyph (\d+) .*missing from")
 _TITLE_LINES = 3
+_THIN_LINES = ("axes.linewidth", "grid.linewidth", "xtick.major.width", "ytick.major.width")
 
 
 @dataclass(frozen=True)
@@ -154,8 +155,10 @@ def _settings(style: Style) -> dict[str, Any]:
         "grid.color": "0.88",
         "legend.frameon": False,
         "legend.fontsize": "medium",
+        "errorbar.capsize": 0.3 * style.text,
         "lines.linewidth": 0.16 * style.text,
         "lines.markersize": 0.45 * style.text,
+        **dict.fromkeys(_THIN_LINES, 0.08 * style.text),
     }
 
 

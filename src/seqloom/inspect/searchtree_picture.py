@@ -121,7 +121,8 @@ def draw_tree(tree: SearchTree, figure: Figure, style: Style) -> None:
         _box(upper, place, letters, with_number=with_numbers)
     _margins(lower, tree, range(int(first), int(first + columns)))
     boxes = "boxes: log P so far; " if with_numbers else ""
-    lower.set_xlabel(f"output token ({boxes}bars: log P ahead of the first pruned hypothesis)")
+    left_out = "some are left out; " if steps and any(node.length not in steps for node in tree.nodes) else ""
+    lower.set_xlabel(f"output token ({left_out}{boxes}bars: log P ahead of the first pruned hypothesis)")
     legend_below(figure, _legend(), style)
 
 

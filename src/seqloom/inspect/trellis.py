@@ -56,7 +56,9 @@ class HiddenStates(Inspection):
         for t in range(1, columns):
             _edges(axes, trellis, t, rows)
         best = [rows[state] for state in trellis.path]
-        axes.plot(range(columns), best, color=VERMILLION, lw=3.2, zorder=2, solid_joinstyle="round")
+        axes.plot(
+            range(columns), best, color=VERMILLION, lw=0.32 * style.text, zorder=2, solid_joinstyle="round"
+        )
         width, height = _COLUMN, _ROW
         if style.size:
             width, height = (style.size[0] - 3) / columns, (style.size[1] - 2.2) / len(rows)
@@ -79,8 +81,8 @@ class HiddenStates(Inspection):
                 label.set(rotation=45, ha="left", va="bottom", rotation_mode="anchor")
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-        axes.set_xlabel("token")
-        axes.set_ylabel("hidden state")
+        axes.set_xlabel("tokens", labelpad=style.text)
+        axes.set_ylabel("hidden states")
 
 
 def hidden_states(model: HasTrellis, tokenizers: TokenizerPair, text: str) -> HiddenStates:
@@ -126,7 +128,7 @@ def _circles(axes: Axes, trellis: Trellis, rows: dict[int, int], cell: float, st
             look: dict[str, Any] = {
                 "mfc": to_hex(shades(0.9 * chance)),
                 "mec": VERMILLION if chosen else "#c3cbd6",
-                "mew": 2.0 if chosen else 0.8,
+                "mew": (0.2 if chosen else 0.08) * style.text,
             }
             axes.plot([t], [row], "o", ms=2 * 72 * (radius if large else _DOT), zorder=3, **look)
             if large and has_room:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.colors import to_rgb
 
 from seqloom.errors import SeqloomError
 from seqloom.inspect.curves import LearningCurves
@@ -44,6 +45,16 @@ def test_layers_can_be_told_apart() -> None:
     lines = LearningCurves(NEW).plot().axes[-1].lines
     looks = [(line.get_color(), line.get_linestyle()) for line in lines]
     assert len(set(looks)) == len(LAYERS)
+
+
+def test_a_stack_of_one_layer_has_a_colour_and_layers_alone_are_grey() -> None:
+    norms = {
+        "gradient_norms": dict.fromkeys(("embedding", "encoder.0", "norm", "decoder.0", "last", "output"), 1.0)
+    }
+    lines = {line.get_label(): line for line in LearningCurves([_train(1, **norms)]).plot().axes[-1].lines}
+    colours = {name: set(to_rgb(line.get_color())) for name, line in lines.items()}
+    assert [name for name, parts in colours.items() if len(parts) > 1] == ["encoder.0", "decoder.0"]
+    assert len({line.get_linestyle() for name, line in lines.items() if "." not in name}) >= 3
 
 
 def test_runs_that_did_not_tell_their_gradients_have_no_panel_for_them() -> None:

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+import seqloom
 from seqloom.errors import SeqloomError
-from seqloom.evaluate.buckets import by_length
+from seqloom.evaluate.buckets import Bucket, by_length
+from seqloom.evaluate.metrics import Score
 from seqloom.inspect.buckets import ScoresByLength
 from seqloom.inspect.curves import LearningCurves
 from seqloom.inspect.lengths import LengthHistograms
+from seqloom.inspect.searchtree import search_tree
 
+RUNS = Path(__file__).parents[2] / "golden" / "fixtures"
 PNG = b"\x89PNG"
 METRICS = [
     {"kind": "train", "step": 1, "loss": 3.0, "seconds": 10.0},
@@ -46,6 +50,21 @@ def test_buckets_of_several_systems_share_a_picture(tmp_path: Path) -> None:
     ScoresByLength({"right": right, "wrong": wrong}).save(tmp_path / "a.svg", title="t")
     drawing = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert "tokens of the source" in drawing and "right" in drawing and "wrong" in drawing
+
+
+def test_intervals_reach_their_ends_and_lie_beside_each_other() -> None:
+    half = [Bucket(1, 2, "tokens", Score("bleu", 4.0, 0.0, 9.0, "", 3, True, "BLEU"))]
+    axes = ScoresByLength({"one": half, "other": half}).plot().axes[0]
+    one, other = [path.vertices.tolist() for bars in axes.collections for path in bars.get_paths()]
+    assert [y for _, y in one] == [y for _, y in other] == [0.0, 9.0]
+    assert one[0][0] < 0 < other[0][0]
+
+
+def test_a_slide_says_that_a_part_of_a_long_search_is_left_out() -> None:
+    translator = seqloom.load(RUNS / "transformer")
+    short, long = (search_tree(translator, line) for line in ("", "the old cat hides the dog ."))
+    assert "left out" in long.plot(style="slide").axes[-1].get_xlabel()
+    assert "left out" not in long.plot().axes[-1].get_xlabel() + short.plot(style="slide").axes[-1].get_xlabel()
 
 
 def test_no_buckets_is_an_error() -> None:
