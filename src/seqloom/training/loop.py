@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from enum import Enum, auto
 from itertools import islice
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from seqloom.training.checkpoint import (
 from seqloom.training.config import TrainConfig
 from seqloom.training.layout import Learner, layout_of
 from seqloom.training.log import Log
-from seqloom.training.memory import fit, split, too_large
+from seqloom.training.memory import retry_on_oom, split, too_large
 from seqloom.training.optimizer import MovingAverage, Updater
 from seqloom.training.schedule import learning_rate
 from seqloom.training.window import Window
@@ -59,6 +60,30 @@ class Feed(NamedTuple):
     target_tokens: int  # of all rows of the batch, in whichever process they are
 
 
+class Action(Enum):
+    """What follows an update."""
+
+    CONTINUE = auto()
+    CHECKPOINT = auto()
+    VALIDATE = auto()  # and save
+    FINISH = auto()  # validate, save and end: a limit is reached
+    CHECKPOINT_AND_STOP = auto()  # somebody wants the run to end, and a checkpoint is due anyway
+    STOP = auto()  # somebody wants the run to end here: an interim checkpoint
+
+
+def next_action(config: TrainConfig, step: int, *, finished: bool, stopping: bool) -> Action:
+    """Return what follows the update of this step."""
+    on_schedule = step % config.checkpoint_every == 0
+    validates = finished or step % (config.validate_every or config.checkpoint_every) == 0
+    if stopping:
+        return Action.CHECKPOINT_AND_STOP if on_schedule and not validates else Action.STOP
+    if finished:
+        return Action.FINISH
+    if validates:
+        return Action.VALIDATE
+    return Action.CHECKPOINT if on_schedule else Action.CONTINUE
+
+
 class Trainer:
     """Holds what a run is made of; `run` is the loop."""
 
@@ -87,45 +112,52 @@ class Trainer:
         self.state, self.window = TrainState(), Window()
 
     def run(self) -> TrainState:
-        """Trains until a limit, early stopping or `stop`; resumes by itself from the newest checkpoint."""
-        config, state = self.config, self._resume()
+        """Train until a limit, early stopping or `stop`; continue from the newest checkpoint, if any."""
+        state = self._resume()
         began = time.monotonic() - state.seconds
         feed = self.feed(state.epoch, state.batch)
         self.model.train()
-        if state.interim and not self._catch_up():
+        if state.interim and not self._run_pending_validation():
             return state
         while not state.finished:
-            loss = self._update(list(islice(feed, config.accumulate)))
-            state.seconds, stopping = self._agree(time.monotonic() - began)
-            progress = self._progress()
-            self.log.progress(progress, state.seconds * (1 / max(progress, 1e-9) - 1), self.window.brief(loss))
-            if state.step % config.log_every == 0:
-                self._report()
-            state.finished = self._reason_to_end(progress)
-            if state.finished and self.window.count:
-                self._report()
-            if self._is_due() and not stopping and self._validate():
-                continue
-            if state.step % config.checkpoint_every == 0 and not self._is_due():
-                self._save()
-            elif stopping or self._is_due():  # broken off, in the latter case
-                self._leave()
-                break
-            if stopping:
-                break
-        if state.finished and state.best is None:
+            loss = self._update(list(islice(feed, self.config.accumulate)))
+            state.seconds, stopping = self._sync_stop_signal(time.monotonic() - began)
+            self._log_progress(loss)
+            match next_action(self.config, state.step, finished=bool(state.finished), stopping=stopping):
+                case Action.CONTINUE:
+                    continue
+                case Action.CHECKPOINT:
+                    self._save()
+                case Action.VALIDATE | Action.FINISH:
+                    if not self._validate():  # stopped while it was measured
+                        return self._save_and_stop()
+                case Action.CHECKPOINT_AND_STOP:
+                    self._save()
+                    return state
+                case Action.STOP:
+                    return self._save_and_stop()
+        if state.best is None:
             raise self._diverged()
-        if state.finished and not self.checkpoints.has_average():
+        if not self.checkpoints.has_average():
             self._average_checkpoints()
         return state
 
     def _update(self, feeds: list[Feed]) -> Tensor:
-        """One optimiser step over the accumulated batches; the summed loss."""
+        """Take one optimiser step over the accumulated batches; return the loss per token."""
         state, count = self.state, sum(feed.target_tokens for feed in feeds)
         for feed in feeds:
             self.window.see(feed.data)
         state.step += 1
-        total = self._learn([feed.data for feed in feeds])
+        batches = [feed.data for feed in feeds]
+        rows = max(len(batch.source) for batch in batches)
+        for attempt in retry_on_oom(rows if self.team.size == 1 else 1, self.learner.zero_grad):
+            with attempt:
+                total = self._forward_backward(
+                    [part for batch in batches for part in split(batch, attempt.parts)]
+                )
+        if attempt.failed:
+            raise too_large(batches, state.step, self.config.batch_tokens, self.team)
+        self._note_split(attempt.parts)
         rate = learning_rate(self.config, state.step, self._progress())
         update = self.updater.update(count, rate)
         if self.average:
@@ -135,28 +167,8 @@ class Trainer:
         self.window.add(total, count, update, rate)
         return total * self.team.size / count  # of this process's share; the report adds up all
 
-    def _learn(self, batches: list[Batch]) -> Tensor:
-        """The summed loss of the batches, their gradients added up; in smaller parts if memory runs out."""
-        step, budget = self.state.step, self.config.batch_tokens
-        found = fit(
-            lambda parts: self._pass([part for batch in batches for part in split(batch, parts)]),
-            most=max(len(batch.source) for batch in batches) if self.team.size == 1 else 1,
-            forget=self.learner.zero_grad,
-        )
-        if found is None:
-            raise too_large(batches, step, budget, self.team)
-        if found.parts > 1:
-            if not self.window.split:
-                self.log.say(
-                    f"step {step:,}: memory is not enough for the batch, so it is cut into {found.parts} "
-                    f"parts; if this happens often, lower train.batch_tokens={budget}"
-                )
-            self.window.split += 1
-            self.state.split += 1
-        return found.total
-
-    def _pass(self, batches: list[Batch]) -> Tensor:
-        """The summed loss of the batches, forwards and backwards."""
+    def _forward_backward(self, batches: list[Batch]) -> Tensor:
+        """Return the summed loss of the batches; their gradients are added up."""
         total = torch.zeros((), device=self.device)
         for number, batch in enumerate(batches, 1):
             with self.layout.alone(self.learner) if number < len(batches) else nullcontext():
@@ -165,8 +177,30 @@ class Trainer:
             total += loss.nll.detach()
         return total
 
-    def _agree(self, seconds: float) -> tuple[float, bool]:
-        """The time used up, and whether anybody wants the run to end now: the same in all processes."""
+    def _note_split(self, parts: int) -> None:
+        """Count and report a batch that had to be split to fit into memory."""
+        if parts == 1:
+            return
+        if not self.window.split:
+            self.log.say(
+                f"step {self.state.step:,}: memory is not enough for the batch, so it is cut into {parts} "
+                f"parts; if this happens often, lower train.batch_tokens={self.config.batch_tokens}"
+            )
+        self.window.split += 1
+        self.state.split += 1
+
+    def _log_progress(self, loss: Tensor) -> None:
+        """Show the progress, write a report if one is due, and note whether a limit is reached."""
+        state, progress = self.state, self._progress()
+        self.log.progress(progress, state.seconds * (1 / max(progress, 1e-9) - 1), self.window.brief(loss))
+        if state.step % self.config.log_every == 0:
+            self._report()
+        state.finished = self._reason_to_end(progress)
+        if state.finished and self.window.count:
+            self._report()
+
+    def _sync_stop_signal(self, seconds: float) -> tuple[float, bool]:
+        """Return the time used up and whether to stop now: the same in all processes."""
         seconds, stop = self.team.most(seconds, float(self.stop()))
         return seconds, bool(stop)
 
@@ -183,22 +217,19 @@ class Trainer:
             parts.append(epochs / config.max_epochs)
         return min(max(parts), 1.0)
 
-    def _is_due(self) -> bool:
-        """Whether this step is one that ends with a validation."""
-        every = self.config.validate_every or self.config.checkpoint_every
-        return bool(self.state.finished) or self.state.step % every == 0
-
-    def _leave(self) -> None:
-        """Saves because somebody wants the run to end; a validation that is due is left to the next one."""
+    def _save_and_stop(self) -> TrainState:
+        """Save before a stop off the schedule; a validation that is due is left to the resumed run."""
         self.state.finished = ""
         self._save(interim=True)
+        return self.state
 
-    def _catch_up(self) -> bool:
-        """Validates if the run was stopped where that was due; False if it is stopped again."""
+    def _run_pending_validation(self) -> bool:
+        """Validate if the run was stopped where that was due; False if it is stopped again."""
         self.state.finished = self._reason_to_end(self._progress())
-        if not self._is_due() or self._validate():
+        action = next_action(self.config, self.state.step, finished=bool(self.state.finished), stopping=False)
+        if action not in (Action.VALIDATE, Action.FINISH) or self._validate():
             return True
-        self._leave()
+        self._save_and_stop()
         return False
 
     def _reason_to_end(self, progress: float) -> str:
@@ -279,10 +310,10 @@ class Trainer:
 
     def _measured(self) -> Validation | None:
         """What those measure who have all weights, unless one of them is stopped; all hear of it."""
-        return self.team.told(self.validate() if self._has_all else None)
+        return self.team.told(self.validate() if self._holds_full_model else None)
 
     @property
-    def _has_all(self) -> bool:
+    def _holds_full_model(self) -> bool:
         """Whether the model of this process has all weights, and not a slice of them."""
         return self.team.leads or not self.config.shard
 
@@ -341,7 +372,7 @@ class Trainer:
         steps = self.checkpoints.steps()[-self.config.average :]
         if self.config.average < 2 or len(steps) < 2:
             return
-        if self._has_all:
+        if self._holds_full_model:
             self.checkpoints.average(self.model, len(steps))
         self.model.eval()
         result = self._measured()

@@ -1,12 +1,10 @@
-"""Batches that memory is too small for: cut by rows, for the sum of the parts' gradients is the whole's."""
+"""Batches that do not fit into memory: split by rows, for the parts' gradients add up to that of the whole."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from seqloom.errors import SeqloomError
 from seqloom.team import Team
@@ -16,43 +14,46 @@ from seqloom.types import Batch
 _HOST = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
-class Cut(NamedTuple):
-    """What was computed, and into how many parts the batches had to be cut for it."""
+class Attempt:
+    """A context in which running out of memory is not an error: it makes the attempt fail."""
 
-    total: Tensor
-    parts: int
+    def __init__(self, parts: int) -> None:
+        self.parts, self.failed = parts, False
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        self.failed = isinstance(error, Exception) and is_out_of_memory(error)
+        return self.failed
 
 
-def fit(attempt: Callable[[int], Tensor], most: int, forget: Callable[[], None]) -> Cut | None:
-    """What `attempt(parts)` gives for the first of 1, 2, 4, ... `most` parts that fit into memory; else None.
+def retry_on_oom(most: int, forget: Callable[[], None]) -> Iterator[Attempt]:
+    """Yield attempts with 1, 2, 4, ... `most` parts until one fits into memory; the last may have failed.
+
+        for attempt in retry_on_oom(most=8, forget=model.zero_grad):
+            with attempt:
+                loss = forward_and_backward(split(batch, attempt.parts))
 
     An attempt that failed half way has added to the gradients and drawn random numbers: `forget` clears the
     former, and the latter are drawn again, so the result depends on the number of parts alone.
     """
     random, parts = _Random(), 1
-    while (total := _unless_out_of_memory(attempt, parts)) is None:
+    while True:
+        attempt = Attempt(parts)
+        yield attempt
+        if not attempt.failed:
+            return
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()  # free blocks of other sizes can make one that is large enough
         forget()
         random.restore()
         if parts >= most:
-            return None
+            return
         parts = min(2 * parts, most)
-    return Cut(total, parts)
-
-
-def _unless_out_of_memory(attempt: Callable[[int], Tensor], parts: int) -> Tensor | None:
-    """What the attempt gives; when this returns None, nothing refers to what it had computed any more."""
-    try:
-        return attempt(parts)
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()  # free blocks of other sizes can make one that is large enough
-    return None
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether a device or the host had no memory left."""
+    """Return whether a device or the host had no memory left."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return any(words in str(error) for words in _HOST)

@@ -15,7 +15,8 @@ from safetensors.torch import load_file
 
 from seqloom.data.batching import collate_ids
 from seqloom.errors import SeqloomError
-from seqloom.training.loop import Feed, Validation
+from seqloom.training.config import TrainConfig
+from seqloom.training.loop import Action, Feed, Validation, next_action
 
 Make = Callable[..., Any]  # of a Trainer over the toy
 
@@ -488,3 +489,29 @@ def test_an_average_that_is_broken_off_is_made_later(make_trainer: Make) -> None
     again = make_trainer(validate=_some_goals(3.0), **options)
     assert again.run().finished == "reached train.max_steps=8"
     assert os.readlink(again.checkpoints.folder / "best") == "average"
+
+
+@pytest.mark.parametrize(
+    "step, finished, stopping, expected",
+    [
+        (1, False, False, Action.CONTINUE),
+        (2, False, False, Action.CHECKPOINT),
+        (6, False, False, Action.VALIDATE),
+        (5, True, False, Action.FINISH),
+        (6, True, False, Action.FINISH),
+        (1, False, True, Action.STOP),
+        (2, False, True, Action.CHECKPOINT_AND_STOP),
+        (6, False, True, Action.STOP),  # the validation is left to the resumed run
+        (5, True, True, Action.STOP),
+        (4, True, True, Action.STOP),
+    ],
+)
+def test_the_next_action_is_a_table(step: int, finished: bool, stopping: bool, expected: Action) -> None:
+    config = TrainConfig(checkpoint_every=2, validate_every=6)
+    assert next_action(config, step, finished=finished, stopping=stopping) is expected
+
+
+def test_without_an_interval_of_its_own_validation_comes_with_every_checkpoint() -> None:
+    config = TrainConfig(checkpoint_every=2)
+    actions = [next_action(config, step, finished=False, stopping=False) for step in (1, 2, 3, 4)]
+    assert actions == [Action.CONTINUE, Action.VALIDATE, Action.CONTINUE, Action.VALIDATE]

@@ -11,7 +11,7 @@ from seqloom.data.batching import collate_ids
 from seqloom.errors import SeqloomError
 from seqloom.nn.dropout import Dropout
 from seqloom.team import Team
-from seqloom.training.memory import fit, is_out_of_memory, split, too_large
+from seqloom.training.memory import is_out_of_memory, retry_on_oom, split, too_large
 from seqloom.types import Batch
 
 Make = Callable[..., Any]  # of a Trainer over the toy
@@ -51,30 +51,28 @@ def test_what_is_out_of_memory() -> None:
 
 def test_the_first_number_of_parts_that_fits_is_taken_with_the_same_random_numbers() -> None:
     tried, forgotten = [], []
-
-    def attempt(parts: int) -> Tensor:
-        drawn = torch.rand(2)
-        tried.append((parts, drawn.tolist()))
-        return too_much() if parts < 4 else drawn
-
     torch.manual_seed(3)
-    found = fit(attempt, most=5, forget=lambda: forgotten.append(1))
-    assert found is not None
-    assert found.parts == 4
+    for attempt in retry_on_oom(5, lambda: forgotten.append(1)):
+        with attempt:
+            tried.append((attempt.parts, torch.rand(2).tolist()))
+            if attempt.parts < 4:
+                too_much()
+    assert not attempt.failed
     assert tried == [(parts, tried[0][1]) for parts in (1, 2, 4)]
     assert len(forgotten) == 2
 
 
 def test_it_gives_up_at_single_rows_and_passes_other_errors_on() -> None:
     tried: list[int] = []
-    assert fit(lambda parts: tried.append(parts) or too_much(), most=5, forget=lambda: None) is None  # type: ignore[func-returns-value]
+    for attempt in retry_on_oom(5, lambda: None):
+        with attempt:
+            tried.append(attempt.parts)
+            too_much()
+    assert attempt.failed
     assert tried == [1, 2, 4, 5]
-
-    def wrong(parts: int) -> Tensor:
+    attempts = retry_on_oom(5, lambda: None)
+    with pytest.raises(RuntimeError, match="a mistake"), next(attempts):
         raise RuntimeError("a mistake")
-
-    with pytest.raises(RuntimeError, match="a mistake"):
-        fit(wrong, most=5, forget=lambda: None)
 
 
 def small_memory(trainer: Any, rows: int, *, when: Callable[[int], bool] = lambda step: True) -> None:
