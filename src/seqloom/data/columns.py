@@ -3,6 +3,7 @@
 A column is named by its header or by its number from 1. The first row of a TSV or CSV file is a header if a
 column is named by its header, or if its cells include `source` and `target`. Where a column is not named, it is
 also a header if all cells are well-known names, such as `id`, `english` and `german`, and no two are equal.
+Finally, it is a header if it has no number, and a column that is not used has only numbers below it.
 
 Columns that are not named are those whose header is `source` and `target`, or the only ones that are left. If
 more are left, the user has to name them; only if nothing but a source is needed and there is no header, it is
@@ -25,6 +26,7 @@ from seqloom.errors import SeqloomError
 _DELIMITERS = ",;\t"
 _SHOWN_CELL = 24  # characters of a cell in an error message
 _SHOWN_COLUMNS = 20  # columns in an error message
+_SEEN_NUMBERS = 2  # numbers that make a column one of numbers
 
 _ROLES = """
 abstract action actions after answer article before body category clean code command comment complaint
@@ -86,7 +88,7 @@ class Layout:
     def of(cls, path: str, rows: Sequence[list[str]], selection: Selection) -> Layout:
         """Return the layout of a TSV or CSV file whose first rows, without empty ones, are given."""
         first = rows[0] if rows else []
-        header = first if _has_header(first, selection) else []
+        header = first if _has_header(first, selection) or _is_above_numbers(rows, selection) else []
         widest = max(map(len, rows), default=0)
         return cls(path, header, header or _typical(rows), widest)
 
@@ -219,6 +221,22 @@ def _names_columns(names: Sequence[str]) -> bool:
         return True
     distinct = {name for name in names if name}  # a column of row numbers may have an empty header
     return len(distinct) > 1 and len(distinct) >= len(names) - 1 and all(map(_is_known, names))
+
+
+def _is_above_numbers(rows: Sequence[list[str]], selection: Selection) -> bool:
+    """Return whether the first row has no number, and a column that is not used has only numbers below it."""
+    if len(rows) < _SEEN_NUMBERS + 1 or any(map(_is_numeric, rows[0])):
+        return False
+    columns = list(zip(*rows[1:], strict=False))
+    if not selection.is_complete and len(columns) <= 2:
+        return False  # both columns are used
+    return any(
+        all(map(_is_numeric, cells)) for i, cells in enumerate(columns, 1) if str(i) not in selection.named
+    )
+
+
+def _is_numeric(cell: str) -> bool:
+    return re.fullmatch(r"[-+]?\d+(\.\d+)?", cell.strip()) is not None
 
 
 def _is_known(name: str) -> bool:

@@ -179,6 +179,23 @@ def test_with_columns_by_number_known_names_are_data(write: Write) -> None:
     assert pairs(write("a.tsv", "is\tes\na\tb\n"), "1", "2") == [("is", "es"), ("a", "b")]
 
 
+def test_a_row_above_numbers_in_an_unused_column_is_a_header(write: Write) -> None:
+    assert pairs(write("tickets.csv", TICKETS), "2", "3") == PAIRS
+    unusual = write("a.csv", TICKETS.replace("id,english,german", "Nr.,Anfrage,Reaktion"))
+    assert pairs(unusual, "2", "3") == PAIRS
+    assert sources(unusual, "2") == [english for english, _ in PAIRS]
+    with pytest.raises(SeqloomError, match=r"\(Nr\., Anfrage, Reaktion\): which is the source"):
+        sources(unusual)
+    assert sources(write("b.tsv", "text\tscore\na\t0.5\nb\t-1\n"), "1") == ["a", "b"]
+
+
+@pytest.mark.parametrize("first", ["many,viele", "1,eins"])
+def test_numbers_in_a_used_column_show_no_header(write: Write, first: str) -> None:
+    path = write("a.csv", f"{first}\n2,zwei\n3,drei\n")
+    for source, target in ((None, None), ("1", None), ("1", "2")):
+        assert pairs(path, source, target)[0] == tuple(first.split(","))
+
+
 def test_spaces_around_a_header_are_not_part_of_its_name(write: Write) -> None:
     path = write("a.csv", "id, english text, german text\n7,a,b\n")
     with pytest.raises(SeqloomError) as raised:
