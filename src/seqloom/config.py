@@ -259,4 +259,8 @@ def _parse(text: str, assignment: str) -> Any:
     try:
         return yaml.safe_load(text)
     except _NOT_YAML as error:
-        raise SeqloomError(f"--set {assignment!r} has a value that is not valid YAML.") from error
+        name = assignment.partition("=")[0]
+        raise SeqloomError(
+            f"--set {assignment!r} has a value that is not valid YAML.",
+            f"put text in double quotes: --set '{name}=\"...\"'",
+        ) from error

@@ -30,8 +30,12 @@ def check_can_write(path: Path) -> None:
     if target is None:
         if not os.access(path, os.W_OK):
             raise SeqloomError(f"{path} cannot be written: Permission denied.", "choose another file")
+    elif not target.parent.is_dir():
+        raise SeqloomError(f"{path} cannot be written: there is no folder {target.parent}.", "create it first")
     elif not os.access(target.parent, os.W_OK):
-        raise SeqloomError(f"{path} cannot be written: there is no folder {target.parent} to write to.")
+        raise SeqloomError(
+            f"{path} cannot be written: the folder {target.parent} is read-only.", "choose another folder"
+        )
 
 
 @contextmanager
@@ -141,7 +145,9 @@ def _copy_in_place(draft: Path, path: Path) -> None:
 
 def check_new_folder(path: Path, hint: str = "choose another --out") -> None:
     """Raise an error unless the folder is new or empty."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and not path.is_dir():
+        raise SeqloomError(f"{path} already exists and is not a folder.", "choose another --out")
+    if path.is_dir() and any(path.iterdir()):
         raise SeqloomError(f"{path} already exists and is not empty.", hint)
 
 

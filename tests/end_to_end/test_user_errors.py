@@ -143,9 +143,9 @@ def test_out_that_is_in_use_stays_as_it_was(files: Path, tmp_path: Path, command
     folder.mkdir()
     (folder / "mine").write_text("mine")
     file.write_text("mine")
-    for out in (folder, file):
+    for out, hint in ((folder, f"seqloom resume {folder}"), (file, "choose another --out")):
         done = command("train", files / "good.tsv", "--out", out)
-        assert_sentence(done, f"{out} already exists", f"seqloom resume {out}")
+        assert_sentence(done, f"{out} already exists", hint)
     assert [path.read_text() for path in (folder / "mine", file)] == ["mine", "mine"]
 
 

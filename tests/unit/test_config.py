@@ -118,6 +118,7 @@ def test_messages_name_the_file_or_the_options(file: Path) -> None:
     [
         ("train.warmup", ("--set 'train.warmup' is not of the form key=value", "e.g. --set")),
         ("train.metrics=[", ("--set 'train.metrics=['", "not valid YAML")),
+        ("search.require=%s", ("not valid YAML", """--set 'search.require="..."'""")),
         ("optimizer.lr=1", ("There is no option optimizer",)),
         ("xyzzy.lr=1", ("There is no option xyzzy", "known are data, text, model, train, search")),
         ("train=3", ("train in the options must be a section of options, got 3",)),

@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 
 from seqloom.errors import SeqloomError
-from seqloom.outputs import check_can_write, draft_file, new_output_folder, output, write_output
+from seqloom.outputs import (
+    check_can_write,
+    check_new_folder,
+    draft_file,
+    new_output_folder,
+    output,
+    write_output,
+)
 
 Write = Callable[[Path], None]
 
@@ -124,13 +131,27 @@ def test_what_cannot_be_written_is_reported_before_any_work(tmp_path: Path) -> N
             check_can_write(path)
 
 
+def test_a_read_only_folder_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # the superuser may write everywhere
+    with pytest.raises(SeqloomError, match="is read-only"):
+        check_can_write(tmp_path / "file")
+
+
+def test_a_file_is_not_called_a_full_folder(tmp_path: Path, fifo: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", fifo):
+        with pytest.raises(SeqloomError, match="is not a folder"):
+            check_new_folder(path)
+
+
 def test_two_processes_cannot_write_one_file(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     program = "import sys, pathlib, seqloom.outputs as o\nwith o.output(pathlib.Path(sys.argv[1])): input()"
     with subprocess.Popen(
         [sys.executable, "-c", program, path], stdin=subprocess.PIPE, env=os.environ
     ) as other:
-        while not (tmp_path / ".out.txt.lock").exists():
+        lock = tmp_path / ".out.txt.lock"
+        while not (lock.exists() and lock.stat().st_size):  # the name of the owner is written after locking
             assert other.poll() is None
         with pytest.raises(SeqloomError, match=f"out.txt is being written by process {other.pid} on "):
             write_output(path, "mine")
