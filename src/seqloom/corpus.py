@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, filterfalse, islice
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,7 +26,7 @@ from seqloom.data.split import held_out_share, is_held_out
 from seqloom.data.store import TokenStore, cache_key
 from seqloom.data.stream import PairSource, StreamedShard, WindowStream
 from seqloom.errors import SeqloomError
-from seqloom.files import read_sealed, sha256
+from seqloom.files import is_special, read_sealed, sha256
 from seqloom.machine import make_cache_folder, only_cache_writer, processors
 from seqloom.progress import counter
 from seqloom.run import Run
@@ -104,16 +104,13 @@ class Corpus:
         self.data, self.text = data, text
 
     def prepare(self, say: Say, tokenizers: TokenizerPair | None = None) -> Prepared:
-        """Reads and checks everything, trains tokenizers if none are given, and writes the token stores."""
+        """Read and check all data, train tokenizers if none are given, and write the token stores."""
+        make_cache_folder("stores")  # if that fails, it is reported before the tokenizers are trained
         files, report = self._checksums(), DataReport()
         held_out, pairs, ratio = self._count(report)
         check_targets_are_text(self.data)
         record = DataRecord(files=files, held_out=held_out, pairs=pairs, length_ratio=ratio)
-        tokenizers = tokenizers or TokenizerPair.train(
-            self.text,
-            lambda: ((e.source, e.target or "") for e in self._examples("train", record)),
-            symbols=() if self.data.noise.kind == "none" else (MASK,),
-        )
+        tokenizers = tokenizers or self._trained_tokenizers(record, say)
         for note in tokenizers.notes:
             say(f"tokenizer: {note}")
         prepared = self._prepared(tokenizers, record, report)
@@ -127,6 +124,14 @@ class Corpus:
                 )
             say("data: too few pairs to hold any out, so validation measures the training pairs")
         return prepared
+
+    def _trained_tokenizers(self, record: DataRecord, say: Say) -> TokenizerPair:
+        say(f"tokenizer: training on {sum(record.pairs.values()):,} lines")
+        return TokenizerPair.train(
+            self.text,
+            lambda: ((e.source, e.target or "") for e in self._examples("train", record)),
+            symbols=() if self.data.noise.kind == "none" else (MASK,),
+        )
 
     def reopen(self, run: Run) -> Prepared:
         """The data of an existing run; if a file has changed since, an error says which."""
@@ -163,10 +168,10 @@ class Corpus:
         return [part for part in PARTS if self.data.has(part) or part == "train"]
 
     def _feature_sum(self, part: Part) -> str:
-        """One checksum of all the files of features that the sources name; a missing one is left out."""
+        """Return one checksum of all feature files that the sources name, without missing ones and pipes."""
         digest = hashlib.sha256()
         files = (feature_file(example.source) for example in read_corpus(self.data, part, DataReport()))
-        for file in dict.fromkeys(files):
+        for file in filterfalse(is_special, dict.fromkeys(files)):
             with suppress(OSError):
                 digest.update(bytes.fromhex(sha256(Path(file))))
         return digest.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,14 @@ def sequences(tmp_path: Path) -> Path:
 def prepare_frames(path: Path) -> Corpus:
     text = TextConfig(tokenizer="frames", target_tokenizer="word", byte_fallback=False)
     return Corpus(DataConfig(train=(str(path),), valid=(str(path),)), text)
+
+
+def test_a_pipe_in_place_of_frames_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.npy")  # reading it would never end
+    table = tmp_path / "sequences.tsv"
+    table.write_text(f"{tmp_path}/pipe.npy\tone\n" * 3)
+    with pytest.raises(SeqloomError, match="it is a pipe or a device"):
+        prepare_frames(table).prepare(say=lambda line: None)
 
 
 def test_files_of_features_are_a_corpus_but_for_those_that_cannot_be_read(sequences: Path) -> None:

@@ -73,6 +73,18 @@ def test_an_empty_folder_may_be_filled_and_another_not(table: Path, tmp_path: Pa
         run(table, out)
 
 
+def test_a_cache_that_cannot_be_written_is_reported_before_the_tokenizers_are_trained(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEQLOOM_CACHE", str(table / "cache"))
+    with pytest.raises(SeqloomError, match="cache folder"):
+        pipeline.create(compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "run")
+    assert "tokenizer" not in capsys.readouterr().err
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
+    pipeline.create(compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "run")
+    assert "tokenizer: training on" in capsys.readouterr().err
+
+
 def test_what_cannot_be_built_leaves_nothing(table: Path, tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match=r"model\.tie=all"):
         run(table, tmp_path / "run", **{"model.tie": "all", "text.joint": False})
