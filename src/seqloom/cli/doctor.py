@@ -14,21 +14,9 @@ def doctor(
     json_: Annotated[bool, typer.Option("--json", help="A list of objects.")] = False,
 ) -> None:
     """Say what is wrong with a run, with the evidence: learning rate, fit, gradients, heads, padding, data."""
-    from seqloom.building import load_model
-    from seqloom.files import read_object
-    from seqloom.inspect.doctor import Patient, diagnose
-    from seqloom.run import Run
+    from seqloom.inspect.doctor import diagnose
 
-    opened = Run.open(run)
-    report = opened.folder / "data-report.json"
-    findings = diagnose(
-        Patient(
-            config=opened.config().train,
-            metrics=opened.metrics(),
-            data=read_object(report) if report.is_file() else {},
-            model=load_model(opened)[0],
-        )
-    )
+    findings = diagnose(run)
     if json_:
         print(json.dumps([finding.as_dict() for finding in findings], indent=2, ensure_ascii=False))
         return

@@ -141,13 +141,16 @@ def attention_picture(
     source_tokens: Sequence[str],
     target_tokens: Sequence[str],
     weights: Sequence[Sequence[float]],
-    path: str | Path,
+    path: str | Path | None = None,
     *,
     title: str = "",
     style: str = "page",
-) -> None:
-    """Write a heat map, target tokens down and source tokens across, in the format that the suffix names."""
-    checked_attention(source_tokens, target_tokens, weights).save(path, title=title, style=style)
+) -> Attention:
+    """Return a heat map, target tokens down and source tokens across; `path` also writes it to a file."""
+    attention = checked_attention(source_tokens, target_tokens, weights)
+    if path is not None:
+        attention.save(path, title=title, style=style)
+    return attention
 
 
 def _fit(label: str, width: int) -> str:

@@ -6,12 +6,16 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, Field
 from torch import Tensor, nn
 
+from seqloom.building import load_model
+from seqloom.files import read_object
 from seqloom.nn.multihead import Heads
+from seqloom.run import Run
 from seqloom.settings import Settings
 from seqloom.training.config import TrainConfig
 
@@ -51,12 +55,23 @@ class _Lines(Settings):
 
 @dataclass(frozen=True)
 class Patient:
-    """All that is looked at."""
+    """The parts of a run that are examined."""
 
     config: TrainConfig
     metrics: Sequence[Mapping[str, Any]]  # the lines of metrics.jsonl
     data: Mapping[str, Any]  # data-report.json
     model: nn.Module  # with the weights that are served
+
+    @classmethod
+    def of(cls, run: Run) -> Patient:
+        """Return the log, the data report and the best weights of a run."""
+        report = run.folder / "data-report.json"
+        return cls(
+            config=run.config().train,
+            metrics=run.metrics(),
+            data=read_object(report) if report.is_file() else {},
+            model=load_model(run)[0],
+        )
 
     @property
     def training(self) -> list[Mapping[str, Any]]:
@@ -74,8 +89,11 @@ class Patient:
         return [line for line in lines if any(line[name] is None for name in names & line.keys())]
 
 
-def diagnose(patient: Patient) -> list[Finding]:
-    """Everything that is wrong with the run."""
+def diagnose(run: Patient | Run | str | Path) -> list[Finding]:
+    """Return everything that is wrong with a run, or with the run in a folder."""
+    if isinstance(run, str | Path):
+        run = Run.open(run)
+    patient = Patient.of(run) if isinstance(run, Run) else run
     checks = (_learning_rate, _stuck, _validations, _fit, _gradients, _padding, _data, _numbers, _heads)
     return [finding for check in checks for finding in check(patient)]
 
@@ -92,9 +110,10 @@ def _learning_rate(patient: Patient) -> Iterator[Finding]:
     lower = f"train with a lower train.learning_rate (it was {config.learning_rate:g}) or longer train.warmup"
     if losses and losses[-1] > _RISE * min(losses):
         lowest = lines[losses.index(min(losses))]
+        last = f"{losses[-1]:.3g}" if math.isfinite(losses[-1]) else "not finite"
         yield Finding(
             "The training loss rose again: the run diverged.",
-            f"{min(losses):.3g} at step {lowest['step']:,}, {losses[-1]:.3g} at step {lines[-1]['step']:,}",
+            f"{min(losses):.3g} at step {lowest['step']:,}, {last} at step {lines[-1]['step']:,}",
             lower,
         )
     if skipped := sum(int(line.get("skipped") or 0) for line in lines):

@@ -1,7 +1,8 @@
-"""What a person asks about a run, as plain data."""
+"""The facts about a run as plain data."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from seqloom.building import build_model
@@ -13,8 +14,10 @@ from seqloom.text.pair import TokenizerPair
 from seqloom.training.log import clipping
 
 
-def describe(run: Run) -> dict[str, Any]:
-    """What a person asks about a run, as plain data."""
+def describe(run: Run | str | Path) -> dict[str, Any]:
+    """Return the facts about a run, or about the run in a folder, as plain data: model, steps, best score."""
+    if not isinstance(run, Run):
+        run = Run.open(run)
     config, tokenizers = run.config(), run.tokenizers()
     lines = run.metrics()
     checks = [line for line in lines if line["kind"] in ("valid", "average")]

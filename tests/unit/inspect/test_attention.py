@@ -197,3 +197,10 @@ def test_missing_matplotlib_names_the_extra(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(SeqloomError, match="need matplotlib") as caught:
         attention_picture(SOURCE, TARGET, WEIGHTS, tmp_path / "x.png")
     assert caught.value.hint == "pip install 'seqloom[plot]'"
+
+
+def test_a_picture_can_be_kept_instead_of_written(tmp_path: Path) -> None:
+    found = attention_picture(SOURCE, TARGET, WEIGHTS)
+    assert found.plot().axes and found.to_dict()["target"][0] == TARGET[0]
+    assert attention_picture(SOURCE, TARGET, WEIGHTS, str(tmp_path / "x.png")).to_dict() == found.to_dict()
+    assert (tmp_path / "x.png").is_file()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -10,7 +13,9 @@ import torch
 from torch import nn
 
 from seqloom.inspect.doctor import Patient, diagnose
+from seqloom.inspect.facts import describe
 from seqloom.registry import architecture
+from seqloom.run import Run
 from seqloom.training.config import TrainConfig
 from seqloom.types import Vocabularies
 
@@ -68,7 +73,7 @@ LAYERS = {"encoder.0": 1e-7, "encoder.1": 0.1, "decoder.0": 0.1, "decoder.1": 0.
     ("metrics", "problem"),
     [
         (_train([6.0, 3.0, 2.0, 4.0]), "diverged. 2 at step 300, 4 at step 400"),
-        (_train([6.0, 3.0, None]), "diverged. 3 at step 200, inf at step 300"),
+        (_train([6.0, 3.0, None]), "diverged. 3 at step 200, not finite at step 300"),
         (_train(FALLING, skipped=3), "not finite. 18 of 600 updates"),
         (_train(FALLING[:3]) + _train(FALLING, spikes=2)[3:], "updates. 6 updates, first before step 400"),
         (_train(FALLING, clipped=0.8), "Most gradients were clipped"),
@@ -127,3 +132,14 @@ def test_a_head_that_says_nothing(part: str) -> None:
     (found,) = _problems(model=model)
     assert "attention heads are dead" in found
     assert "head 2 of decoder.1.cross:" in found
+
+
+def test_a_run_is_named_by_its_folder(tmp_path: Path) -> None:
+    folder = copytree(Path(__file__).parents[2] / "golden" / "fixtures" / "transformer", tmp_path / "run")
+    assert diagnose(str(folder)) == []
+    with (folder / "metrics.jsonl").open("a") as metrics:
+        metrics.write(json.dumps({"kind": "train", "step": 200, "loss": None, "skipped": 50}) + "\n")
+    found = diagnose(str(folder))
+    assert found == diagnose(folder) == diagnose(Run.open(folder))
+    assert found[0].evidence.endswith(", not finite at step 200")
+    assert describe(str(folder)) == describe(Run.open(folder))
