@@ -55,6 +55,13 @@ def test_no_possible_hypothesis(file: str, mode: list[str]) -> None:
         assert output["score"] == (None if line else 0)
 
 
+def test_other_commands_write_json_about_what_is_impossible(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("the cat\tNOUN NOUN NOUN\nthe dog\tDET NOUN\n", encoding="utf-8")
+    found = strict_json(run("score", str(golden_run("hmm")), str(tmp_path / "pairs.tsv"), "--json")[0])
+    assert found["log_prob"] is None
+    assert [one["log_prob"] is None for one in found["worst"]] == [True, False]
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -15,7 +15,7 @@ import seqloom
 PACKAGE = Path(seqloom.__file__).parent
 LAYERS = [
     {"errors", "types", "settings", "registry", "files", "limits", "locks", "outputs"}
-    | {"tensors", "machine", "progress", "team", "lazy"},
+    | {"tensors", "machine", "progress", "team", "lazy", "strict_json"},
     {"text", "nn", "evaluate"},
     {"data", "models"},
     {"decode", "training"},

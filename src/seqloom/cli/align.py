@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from seqloom.cli.options import Source, SourceColumn, Target, TargetColumn
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.data.config import DataConfig
@@ -82,7 +82,7 @@ def align(
         print(report.summary(), file=sys.stderr)
     if json_:
         chosen = {"model": model, "symmetrise": symmetrise, "iterations": iterations}
-        print(json.dumps({**chosen, **_summary(aligner, numbers, links)}, indent=2))
+        print(json_text({**chosen, **_summary(aligner, numbers, links)}, indent=2))
 
 
 def data_config(

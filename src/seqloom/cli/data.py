@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +14,7 @@ import typer
 from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.options import Source, SourceColumn, Style, Target, TargetColumn
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from rich.table import Table
@@ -195,7 +195,7 @@ def _others(example: Example) -> dict[str, Any]:
 
 
 def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    typer.echo(json_text(value, indent=2))
 
 
 def _print(*tables: Table) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from seqloom.strict_json import json_text
 
 
 def doctor(
@@ -18,7 +19,7 @@ def doctor(
 
     findings = diagnose(run)
     if json_:
-        print(json.dumps([finding.as_dict() for finding in findings], indent=2, ensure_ascii=False))
+        print(json_text([finding.as_dict() for finding in findings], indent=2))
         return
     for finding in findings:
         print(f"{finding.problem}\n  seen:   {finding.evidence}\n  to do:  {finding.advice}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,6 +30,7 @@ from seqloom.cli.options import (
     TopP,
     Typical,
 )
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.evaluate.report import Report
@@ -186,7 +186,7 @@ def evaluate(
         _draw(plot, style, systems, [report, *(other.report for other in others)])
     if json_:
         against = {"against": [other.as_dict() for other in others]} if others else {}
-        print(json.dumps({**report.as_dict(), **against}, indent=2, ensure_ascii=False))
+        print(json_text({**report.as_dict(), **against}, indent=2))
     else:
         from rich.console import Console
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 
 from seqloom.cli.options import SourceColumn, TargetColumn
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.evaluate.alignment import AlignmentScore, Gold, Link
@@ -68,7 +68,7 @@ def evaluate_alignment(
         _keep(run, ranked[0], gold)
     if json_:
         reports = [{"name": name, **score.as_dict()} for name, score in best]
-        print(json.dumps(reports if run else reports[0], indent=2, ensure_ascii=False))
+        print(json_text(reports if run else reports[0], indent=2))
     else:
         _print(best)
 

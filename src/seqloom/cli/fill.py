@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from seqloom.decode.filling import Filled
@@ -59,4 +59,4 @@ def _plain(filled: Filled) -> str:
 
 def _json(text: str, filled: Filled) -> str:
     gaps = [[candidate._asdict() for candidate in gap] for gap in filled.gaps]
-    return json.dumps({"text": text, "filled": filled.text, "gaps": gaps}, ensure_ascii=False)
+    return json_text({"text": text, "filled": filled.text, "gaps": gaps})

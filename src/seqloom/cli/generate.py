@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from seqloom.types import Hypothesis
@@ -94,4 +94,4 @@ def _plain(hypotheses: list[Hypothesis], number: int | None) -> Iterator[str]:
 def _json(prompt: str, hypotheses: list[Hypothesis]) -> str:
     names = ("text", "log_prob", "tokens", "token_log_probs", "finished")
     texts = [{name: asdict(hypothesis)[name] for name in names} for hypothesis in hypotheses]
-    return json.dumps({"prompt": prompt, "texts": texts}, ensure_ascii=False)
+    return json_text({"prompt": prompt, "texts": texts})

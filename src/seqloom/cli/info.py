@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.options import Style
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from rich.table import Table
@@ -69,7 +69,7 @@ def _describe(run: Path, plot: Path | None, style: str, json_: bool) -> None:
         name = f"{opened.config().model.name} ({run.resolve().name})"
         write_drawing(LearningCurves(opened.metrics(), name), plot, style=style)
     if json_:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print(json_text(facts, indent=2))
         return
     if "clipped" in facts:
         facts["clipped"] = _clipped(**facts["clipped"])
@@ -112,7 +112,7 @@ def _cost(path: Path, length: int, assignments: list[str], plot: Path | None, st
             **predicted.to_dict(),
             "measured": measured.to_dict(),
         }
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print(json_text(facts, indent=2))
         return
     print(f"{path}: {name}, {length} tokens on each side")
     print(f"vocabulary {vocabularies.source:,} and {vocabularies.target:,} (from {source})")

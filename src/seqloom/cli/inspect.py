@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from dataclasses import replace
@@ -19,6 +18,7 @@ from seqloom.cli.inspect_search import search
 from seqloom.cli.inspect_stacks import stacks
 from seqloom.cli.options import Style
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 SHOWN = (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)  # distances in the table
 
@@ -86,7 +86,7 @@ def gradients(
         comparison = GradientComparison([replace(flow, name=name) for flow, name in shown])
         write_drawing(comparison, out, style=style)
     if json_:
-        print(json.dumps([flow.to_dict() for flow in flows], indent=2, ensure_ascii=False))
+        print(json_text([flow.to_dict() for flow in flows], indent=2))
     else:
         _print(flows)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +23,7 @@ from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.evaluate_alignment import GoldFrom, read_gold
 from seqloom.cli.options import Source, SourceColumn, Style, Target, TargetColumn
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 
 def alignment(
@@ -75,7 +75,7 @@ def alignment(
     if out:
         write_drawing(pair, out, style=style, title=f"Word alignment by {model}, {symmetrise}")
     if json_:
-        print(json.dumps(pair.to_dict(), ensure_ascii=False))
+        print(json_text(pair.to_dict()))
     else:
         print(pharaoh(chosen))
         for i, j in chosen:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.options import Style
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 
 def attention(
@@ -57,6 +57,6 @@ def attention(
     elif out:
         write_drawing(found, out, style=style, title=f"Attention of every layer and head: {readable(text)}")
     if json_:
-        print(json.dumps(found.to_dict(), ensure_ascii=False))
+        print(json_text(found.to_dict()))
     elif not out:
         print(attention_text(shown.source, shown.target, shown.weights.tolist()))

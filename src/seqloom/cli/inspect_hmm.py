@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.options import Style
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.inspect.trellis import HiddenStates
@@ -32,7 +32,7 @@ def hmm(
     if out:
         write_drawing(states, out, style=style)
     if json_:
-        print(json.dumps(states.to_dict(), ensure_ascii=False))
+        print(json_text(states.to_dict()))
     else:
         _print(states.trellis)
 

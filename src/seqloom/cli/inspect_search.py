@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ import typer
 from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.options import SourceColumn, Style
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from rich.table import Table
@@ -78,7 +78,7 @@ def search(
     if out:
         write_drawing(found, out, style=style)
     if json_:
-        print(json.dumps(found.to_dict(), indent=2 if errors else None, ensure_ascii=False))
+        print(json_text(found.to_dict(), indent=2 if errors else None))
     elif isinstance(found, SearchTree):
         _print_tree(found)
     else:

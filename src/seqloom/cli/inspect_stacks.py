@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.options import Style
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.inspect.stacks import StackSearch
@@ -36,7 +36,7 @@ def stacks(
     if out:
         write_drawing(search, out, style=style)
     if json_:
-        print(json.dumps(search.to_dict(), ensure_ascii=False))
+        print(json_text(search.to_dict()))
     else:
         _print(search)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
+
+from seqloom.strict_json import json_text
 
 
 def models(json_: Annotated[bool, typer.Option("--json", help="A list of objects.")] = False) -> None:
@@ -18,7 +19,7 @@ def models(json_: Annotated[bool, typer.Option("--json", help="A list of objects
             {"name": a.name, "summary": a.summary, "paper": a.paper, "sizes": list(a.settings.SIZES)}
             for a in known
         ]
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        print(json_text(rows, indent=2))
         return
     from rich.console import Console
     from rich.table import Table

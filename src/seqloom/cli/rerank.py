@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -14,6 +13,7 @@ import typer
 
 from seqloom.cli.options import Column, SourceColumn
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from seqloom.decode.rerank import Channel, NoisyChannel, Weights
@@ -144,4 +144,4 @@ def _json(number: int, source: str, found: Sequence[Channel], weights: Weights) 
         }
         for one in found
     ]
-    return json.dumps({"line": number, "source": source, "hypotheses": answers}, ensure_ascii=False)
+    return json_text({"line": number, "source": source, "hypotheses": answers})

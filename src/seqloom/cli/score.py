@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,6 +15,7 @@ import typer
 from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.options import HeadsColumn, Source, SourceColumn, Style, Target, TargetColumn
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from seqloom.config import Config
@@ -109,7 +109,7 @@ def score(
             for one in scored:
                 totals.add(one.text, one.score)
                 if stream:
-                    stream.write(json.dumps(one.as_dict(), ensure_ascii=False) + "\n")
+                    stream.write(json_text(one.as_dict()) + "\n")
             lowest = nsmallest(worst, [*lowest, *scored], key=lambda one: one.score.mean)
         if not totals.lines:
             report.refuse_if_mostly_gone()
@@ -122,7 +122,7 @@ def score(
         write_drawing(shown, plot, style=style)
     facts = _facts(totals, pseudo=use_of(config) == "fill", left_out=report.dropped)
     if json_:
-        print(json.dumps({**facts, "worst": [one.as_dict() for one in lowest]}, indent=2, ensure_ascii=False))
+        print(json_text({**facts, "worst": [one.as_dict() for one in lowest]}, indent=2))
     else:
         print("\n".join(_plain(facts, lowest)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from seqloom.data.report import DataReport
@@ -101,7 +101,7 @@ def score_derivations(asked: Scorings, examples: Iterator[Example], report: Data
             for line in lines:
                 sums.add(line.found)
                 if stream:
-                    stream.write(json.dumps(line.as_dict(), ensure_ascii=False) + "\n")
+                    stream.write(json_text(line.as_dict()) + "\n")
             reached = [line for line in lines if line.found.score is not None]
             lowest = nsmallest(asked.worst, [*lowest, *reached], key=lambda line: line.found.mean or 0.0)
             unsaid += [line for line in lines if line.found.score is None][: asked.worst - len(unsaid)]
@@ -110,7 +110,7 @@ def score_derivations(asked: Scorings, examples: Iterator[Example], report: Data
     if report.dropped:
         print(f"left out: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
     if asked.json:
-        print(json.dumps(_facts(sums, report, lowest, unsaid), indent=2, ensure_ascii=False))
+        print(json_text(_facts(sums, report, lowest, unsaid), indent=2))
     else:
         print("\n".join(_plain(sums, lowest, unsaid)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 
 def shortlist(
@@ -67,7 +67,7 @@ def shortlist(
     table.save(opened.shortlist_folder, tokenizers)
     if json_:
         facts = {"translations": translations, "frequent": frequent, "learned_from": len(learned)}
-        print(json.dumps({**facts, **found.as_dict(), "vocabulary": tokenizers.target.size}, indent=2))
+        print(json_text({**facts, **found.as_dict(), "vocabulary": tokenizers.target.size}, indent=2))
         return
     print(f"learned from {len(learned):,} pairs: {translations} translations, {frequent} frequent tokens")
     print(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from seqloom.types import Example
@@ -58,7 +58,7 @@ def trace_searches(path: Path, translator: object, examples: Iterator[Example]) 
             tree = search_tree(translator, line.source, heads=line.heads, prefix=line.target or "")
             looked = head_attention(translator, line.source, tree.answer, heads=line.heads)
             attention = {"attention": looked.to_dict()} if looked else {}
-            trees.append(json.dumps({"line": number, **tree.to_dict(), **attention}, ensure_ascii=False))
+            trees.append(json_text({"line": number, **tree.to_dict(), **attention}))
             advance(1)
     write_output(path, "[\n" + ",\n".join(trees) + "\n]\n")
     return iter(lines)

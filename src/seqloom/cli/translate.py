@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -33,6 +31,7 @@ from seqloom.cli.options import (
     Typical,
 )
 from seqloom.errors import SeqloomError
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from seqloom.decode.translator import Capability, Translator
@@ -235,10 +234,6 @@ def _plain(number: int, hypotheses: list[Hypothesis], *, ranked: bool) -> Iterat
 
 
 def _json(number: int, source: str, hypotheses: list[Hypothesis], engine: str) -> str:
-    """Return one line of JSON; a score of an impossible output, which is -inf, becomes null."""
-    found = [
-        {name: None if value in (math.inf, -math.inf) else value for name, value in asdict(one).items()}
-        for one in hypotheses
-    ]
-    line = {"line": number, "source": source, "engine": engine, "hypotheses": found}
-    return json.dumps(line, ensure_ascii=False)
+    """Return one line of JSON; the score of an impossible output is null."""
+    found = [asdict(one) for one in hypotheses]
+    return json_text({"line": number, "source": source, "engine": engine, "hypotheses": found})

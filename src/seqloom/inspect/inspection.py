@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from seqloom.errors import SeqloomError
 from seqloom.inspect.picture import SUFFIXES, Style, canvas, check_suffix, rendered, save_figure, style_named
 from seqloom.outputs import write_output
+from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ class Inspection(ABC):
         check_suffix(path, self.formats)
         match path.suffix.lower():
             case ".json":
-                write_output(path, json.dumps(self.to_dict(), ensure_ascii=False) + "\n")
+                write_output(path, json_text(self.to_dict()) + "\n")
             case ".html":
                 write_output(path, self.to_html())
             case _:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 
 from seqloom.inspect.labels import labels, readable
 from seqloom.inspect.searchtree import SearchTree
 from seqloom.inspect.searchtree_picture import FAR, LOOKS, NEAR, Place, lost, number, places
+from seqloom.strict_json import json_text
 
 _COLUMN, _ROW = 124, 42  # pixels
 _BOX = (96, 34)
@@ -77,7 +77,7 @@ def tree_page(tree: SearchTree) -> str:
         for style in (LOOKS[name],)
     )
     source = "".join(f"<span>{escape(label)}</span>" for label in labels(tree.source_tokens))
-    data = json.dumps(tree.to_dict(), ensure_ascii=False).replace("<", "\\u003c")  # no </script> in it
+    data = json_text(tree.to_dict()).replace("<", "\\u003c")  # no </script> in it
     nearest = tree.nearest
     told = (
         ""
