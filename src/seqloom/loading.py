@@ -242,9 +242,23 @@ def load_scorer(
 
 
 def has_own_search(config: Config) -> bool:
-    """Whether a model of that configuration finds its answers itself, by scores that are no probabilities."""
+    """Return whether the model has a search of its own, by scores that are not probabilities."""
+    return _own_search(config) is not None
+
+
+def _own_search(config: Config) -> type[OwnSearch] | None:
     build = architecture(config.model.name).build
-    return isinstance(build, type) and issubclass(build, OwnSearch)
+    return build if isinstance(build, type) and issubclass(build, OwnSearch) else None
+
+
+def check_search_options(config: Config) -> None:
+    """Raise if the model would ignore one of the search options of a new run."""
+    own = _own_search(config)
+    for name in own.unsupported_options(config.search) if own else ():
+        raise SeqloomError(
+            f"The model {config.model.name} does not support search.{name}={getattr(config.search, name)}.",
+            "leave the option out, or choose a neural model",
+        )
 
 
 def load_derivations(

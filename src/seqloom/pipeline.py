@@ -27,7 +27,7 @@ from seqloom.extending import change_limits
 from seqloom.feeding import collator, feeder, sharer
 from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
 from seqloom.fitting import fit_run
-from seqloom.loading import Use, load, load_filler, load_generator, use_of
+from seqloom.loading import Use, check_search_options, load, load_filler, load_generator, use_of
 from seqloom.locks import locked
 from seqloom.machine import busy_elsewhere, keep_freed_memory
 from seqloom.outputs import check_new_folder, only_writer
@@ -119,6 +119,7 @@ def _created(config: Config, out: Path, quiet: bool) -> Iterator[Run]:
     """Yield a new run directory; no other process can make it until the block ends."""
     _check_new(out)
     _check(config)
+    check_search_options(config)
     with only_writer(out):  # a folder that cannot be made is reported before the tokenizers are trained
         _check_new(out)
         with new_folder(out) as draft:

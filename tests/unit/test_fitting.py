@@ -72,6 +72,10 @@ class Parrot(Toy):
     ) -> Echo:
         return Echo(search)
 
+    @staticmethod
+    def unsupported_options(search: SearchConfig) -> list[str]:
+        return search.differing({"no_repeat"})
+
 
 class Echo(Translator):
     engine, description, alternative = "parrot", "A parrot", "ask for less"
@@ -163,6 +167,9 @@ def test_a_model_with_its_own_search_translates_but_not_token_by_token(tmp_path:
     assert load(tmp_path / "run").translate(["polly"])[0][0].text == "polly"
     with pytest.raises(SeqloomError, match="a search of its own"):
         load_decoder(tmp_path / "run")
+    ignored = {"search.no_repeat": 2}
+    with pytest.raises(SeqloomError, match=r"parrot does not support search\.no_repeat=2"):
+        train(pairs, out=tmp_path / "other", model="parrot", settings=ignored, quiet=True)
     with pytest.raises(SeqloomError, match="it has no probabilities"):
         load_scorer(tmp_path / "run")
     with pytest.raises(SeqloomError, match="cannot be made to say a given target"):

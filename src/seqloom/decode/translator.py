@@ -109,6 +109,11 @@ class Translator(ABC):
         stays empty. If nothing can be generated, the only hypothesis is empty and has the flag `impossible`.
         """
         asked = as_requests(requests)
+        if options is not None and not isinstance(options, SearchConfig):
+            raise SeqloomError(
+                f"The search options are {quoted(options)}, not a SearchConfig.",
+                "e.g. translate(lines, seqloom.SearchConfig(beam=4)), or translator.with_search({'beam': 4})",
+            )
         chosen = self if options is None else self.with_search(options.model_dump())
         given = {"beam": beam, "nbest": nbest}
         search = chosen.with_search({name: value for name, value in given.items() if value is not None}).search

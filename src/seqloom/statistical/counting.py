@@ -59,6 +59,11 @@ class OwnSearch(Protocol):
         """Return its translator; `search` are the options of the run, `workers` None = for this machine."""
         ...
 
+    @staticmethod
+    def unsupported_options(search: SearchConfig) -> list[str]:
+        """Return the names of the search options that its translator would ignore."""
+        ...
+
 
 @runtime_checkable
 class SaysTargets(Protocol):

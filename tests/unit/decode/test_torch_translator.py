@@ -74,6 +74,11 @@ def test_more_answers_than_the_beam_can_give_are_an_error(tokenizers: TokenizerP
         _translator(tokenizers).translate(["a"], beam=2, nbest=4)
 
 
+def test_options_that_are_not_search_options_are_an_error(tokenizers: TokenizerPair) -> None:
+    with pytest.raises(SeqloomError, match="not a SearchConfig"):
+        _translator(tokenizers).translate(["a"], {"beam": 2})  # type: ignore[arg-type]
+
+
 def test_an_answer_carries_its_numbers(tokenizers: TokenizerPair) -> None:
     ((best,),) = _translator(tokenizers, beam=2, length_penalty=1.0).translate(["cab"], alignment=True)
     assert best.tokens == best.source_tokens == ("c", "a", "b")

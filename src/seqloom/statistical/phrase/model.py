@@ -210,6 +210,11 @@ class PhraseModel:
             length_ratio=length_ratio,
         )
 
+    @staticmethod
+    def unsupported_options(search: SearchConfig) -> list[str]:
+        """Return the names of the search options that the stack decoder would ignore."""
+        return PhraseTranslator.unsupported(search)
+
     def scorer(self, tokenizers: TokenizerPair, *, workers: int | None) -> PhraseScorer:
         """What finds the best derivation of given targets, among all that the table has."""
         limits = self.settings.limits()
