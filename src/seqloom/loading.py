@@ -13,6 +13,7 @@ import torch
 
 from seqloom.building import choose_device, load_counting, load_model
 from seqloom.config import Config
+from seqloom.decode.config import SearchConfig
 from seqloom.decode.ensemble import EnsembleTranslator, Space
 from seqloom.decode.filling import Filler
 from seqloom.decode.generation import Generator
@@ -203,14 +204,23 @@ def load_ensemble(
     return EnsembleTranslator(members, weights=weights, space=space).with_search(search or {})
 
 
-def load_generator(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Generator:
-    """What continues a text, by a language model of plain text."""
+def load_generator(
+    folder: str | Path,
+    *,
+    checkpoint: str | None = None,
+    device: str = "auto",
+    search: Mapping[str, Any] | None = None,
+) -> Generator:
+    """Return what continues a text, by a language model of plain text.
+
+    `search` holds search options that replace those of the run.
+    """
     opened = _open(folder, "generate", checkpoint, device)
     longest = opened.config.data.max_length + 1
     return Generator(
         opened.step_model(),
         opened.tokenizers.target,
-        opened.config.search,
+        SearchConfig.checked({**opened.config.search.model_dump(), **(search or {})}, "search"),
         max_length=longest,
         device=opened.device,
     )

@@ -39,6 +39,9 @@ def generate(
     beam: Annotated[
         int | None, typer.Option(min=1, help="Search for the likeliest texts with this beam instead.")
     ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="A search option, e.g. search.no_repeat=3.")
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="One JSON object per prompt, with scores.")] = False,
     checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -47,6 +50,7 @@ def generate(
 
     With --file every text has the number of its prompt before it. The same seed gives the same texts.
     """
+    from seqloom.config import search_options
     from seqloom.data.lines import lines
     from seqloom.decode.config import SamplingConfig
     from seqloom.loading import load_generator
@@ -71,7 +75,7 @@ def generate(
     if beam and answers > beam:
         raise SeqloomError(f"--count {answers} is more than --beam {beam} can give.", "widen the beam")
     options = SamplingConfig.checked({**given, "samples": 1 if beam else answers}, "sampling")
-    generator = load_generator(run, checkpoint=checkpoint, device=device)
+    generator = load_generator(run, checkpoint=checkpoint, device=device, search=search_options(set_ or ()))
     prompts = lines(file) if file else iter([prompt])
     number = 0
     while chunk := list(islice(prompts, _PROMPTS_AT_A_TIME)):

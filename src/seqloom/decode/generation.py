@@ -47,9 +47,11 @@ class Generator:
         device: torch.device | str = "cpu",
     ) -> None:
         if ignored := search.differing(SearchConfig.model_fields.keys() - SEARCH_OPTIONS):
+            default = SearchConfig.model_fields[ignored[0]].default
             raise SeqloomError(
                 f"Generating text does not support search.{ignored[0]}.",
-                "remove it from the run's config.yaml; the maximum length is search.longest or --max-length",
+                f"leave it out, or reset the run's: --set search.{ignored[0]}={default}; "
+                "the maximum length is search.longest or --max-length",
             )
         self.model, self.tokenizer, self.search = model, tokenizer, search
         self.max_length = max_length  # tokens of a text, its prompt's and its end included

@@ -97,3 +97,12 @@ def test_what_cannot_be_done_is_a_sentence(
     assert (done.code, done.out) == (2, "")
     for fragment in fragments:
         assert fragment in done.err
+
+
+def test_search_options_apply_or_are_refused(runs: Path, command: Command) -> None:
+    given = ("generate", runs / "lm", "a", "--max-length", 12, "--temperature", 0)
+    free, bound = command(*given), command(*given, "--set", "search.no_repeat=1")
+    assert free.code == bound.code == 0 and free.out != bound.out
+    refused = command(*given, "--set", "search.require=man")
+    assert refused.code == 2 and "does not support search.require" in refused.err
+    assert command(*given, "--set", "train.max_steps=3").code == 2
