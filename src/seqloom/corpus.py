@@ -23,7 +23,7 @@ from seqloom.data.readers import check_given, check_targets_are_text, has_trees,
 from seqloom.data.report import DataReport, clean
 from seqloom.data.shards import Shard, check_read_again, corpora
 from seqloom.data.split import held_out_share, is_held_out
-from seqloom.data.store import TokenStore, cache_key
+from seqloom.data.store import TokenStore, cache_key, remove_abandoned
 from seqloom.data.stream import PairSource, StreamedShard, WindowStream
 from seqloom.errors import SeqloomError
 from seqloom.files import is_special, read_sealed, sha256
@@ -298,7 +298,9 @@ class Corpus:
         # Noise is drawn anew whenever a batch is made; the others say in which order pairs are taken.
         options = self.data.model_dump_json(exclude={"noise", "weights", "temperature", "shuffle_buffer"})
         state = record.model_dump_json(include={"files", "held_out"})
-        folder = make_cache_folder("stores") / cache_key(part, tokenizers.fingerprint, options, state)
+        stores = make_cache_folder("stores")
+        remove_abandoned(stores)
+        folder = stores / cache_key(part, tokenizers.fingerprint, options, state)
         if TokenStore.is_sound(folder):
             return TokenStore.open(folder)
         with only_cache_writer(folder):

@@ -170,6 +170,9 @@ def test_what_killed_processes_left_in_the_cache_is_removed(
         Corpus(config(2).data, config(2).text).prepare(lambda line: None)
         left = {name for name in os.listdir(stores) if not TokenStore.is_sound(stores / name)}
     assert left == {f"b.partial-{os.getpid()}", ".d.tmp", ".d.lock"}
+    (stores / f"a.partial-{gone.pid}").mkdir()
+    Corpus(config(2).data, config(2).text).prepare(lambda line: None)  # writes no store: it is in the cache
+    assert not (stores / f"a.partial-{gone.pid}").exists()
 
 
 def test_an_unwritable_folder_is_reported_before_any_work(

@@ -133,7 +133,6 @@ class TokenStore(Tokens):
         have been read.
         """
         folder = Path(folder)
-        _remove_abandoned(folder.parent)
         report = DataReport()
         try:
             with new_folder(folder) as draft, _Writer(draft, encoder) as writer:
@@ -172,7 +171,7 @@ class TokenStore(Tokens):
         return meta is not None and all(sha256(folder / name) == sum for name, sum in meta["sha256"].items())
 
 
-def _remove_abandoned(folder: Path) -> None:
+def remove_abandoned(folder: Path) -> None:
     """Remove what earlier versions left when they were killed: KEY.partial-PID, if that process is gone."""
     for store in folder.glob("*.partial-*"):
         try:
