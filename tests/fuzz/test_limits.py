@@ -132,6 +132,16 @@ def test_a_parquet_page_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: py
         list(rows(str(tmp_path / "a.parquet"), "parquet", Selection("source", ["target"])))
 
 
+def test_a_parquet_column_whose_name_is_not_text(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    _parquet(file, ["a", "b"])
+    name = b"\x19\x18\x06source"  # in the footer: a path of one name, of six bytes
+    assert name in file.read_bytes()
+    file.write_bytes(file.read_bytes().replace(name, name[:-1] + b"\xe5"))
+    with pytest.raises(SeqloomError, match="damaged"):
+        list(rows(str(file), "parquet", Selection("source", ["target"])))
+
+
 @pytest.mark.parametrize(("encoding", "repeats"), [(None, True), ("DELTA_BYTE_ARRAY", True), ("PLAIN", False)])
 def test_few_parquet_cells_are_read_together_if_each_may_be_large(
     encoding: str | None, repeats: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -103,7 +103,9 @@ def _answer(connection: socket.socket, train_options: Sequence[str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     if name == "seqloom" and arguments[:1] == ["train"]:
-        arguments += train_options
+        own_search = "phrase" in arguments  # which refuses the options of ours
+        values = [value for value in train_options[1::2] if not (own_search and value.startswith("search."))]
+        arguments += [word for value in values for word in ("--set", value)]
     code = _run(name, arguments)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -187,7 +187,10 @@ def _parquet_table(path: str, selection: Selection) -> tuple[Iterator[Row], Pick
     keys = _parquet_keys(path, selection, schema.names)
     roots = {_root(key, schema.names) for key in keys.all}
     wanted = [f.name for f in schema if f.name in roots or str(f.type) in ("string", "large_string")]
-    batch_size = _parquet_batch_size(path, table.metadata, set(wanted))
+    try:
+        batch_size = _parquet_batch_size(path, table.metadata, set(wanted))
+    except damage as error:  # e.g. the name of a column that is not UTF-8
+        raise SeqloomError(f"The footer of {path} is damaged.", "fetch or write it again") from error
 
     def rows() -> Iterator[Row]:
         number = 0
