@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from command import run_command
+from command import add_figure_options, run_command
 from machine import describe
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from seqloom.inspect.looks import looks
-from seqloom.inspect.picture import PAGE, Style, canvas, check_suffix, legend_below, save_figure
+from seqloom.inspect.picture import PAGE, Style, canvas, legend_below, save_figure
 from seqloom.models.stack import EncoderSettings
 from seqloom.nn.blocks import BlockShape, EncoderBlock
 from seqloom.nn.cells import Cell
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192, 16384)
 KINDS = ("full", "full-weights", "linformer", "bigbird", "window", "lstm")
-TITLES = {"full": "full, fused kernel", "full-weights": "full, weights kept"}
+TITLES = {"full": "full, fused kernel", "full-weights": "full, weights kept", "lstm": "LSTM"}
 KEPT = 3  # tensors of n x n numbers per head that the formula holds at its peak
 ENOUGH = 1.0  # seconds of repetitions after which a time is believed
 
@@ -164,9 +164,12 @@ def draw(all_series: Sequence[Series], style: Style = PAGE) -> Figure:
                 xs = [point.length for point in series.points]
                 ys = [getattr(point, name) * unit for point in series.points]
                 panel.plot(xs, ys, marker="o", color=styles[series.kind].color, ls=styles[series.kind].line)
-            panel.set_xscale("log", base=2)
+            panel.set_xscale("log")
+            lengths = sorted({point.length for series in all_series for point in series.points})
+            panel.set_xticks(lengths, [f"{length:,}" for length in lengths])
+            panel.set_xticks([], minor=True)
             panel.set_yscale("log")
-            panel.set_xlabel("length of the input")
+            panel.set_xlabel("length of the input, tokens")
             panel.set_ylabel(label)
             panel.grid()
         handles = []
@@ -190,15 +193,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--width", type=int, default=256, help="of the layer; a head has 64")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--limit", type=float, default=6, help="GB; the formula stops where it needs more")
-    parser.add_argument("--out", type=Path, help="the plot: .png, .svg or .pdf")
+    add_figure_options(parser)
     parser.add_argument("--json", type=Path, help="all measurements")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
-    if options.out:
-        check_suffix(options.out)
     torch.set_num_threads(options.threads)
     lengths = sorted(int(length) for length in options.lengths.split(","))
     all_series = []
@@ -213,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         all_series.append(series)
     print(table(all_series))
     if options.out:
-        save_figure(draw(all_series), options.out)
+        save_figure(draw(all_series, options.style), options.out)
     if options.json:
         found = [
             {**asdict(s), "exponents": {name: s.exponent(name) for name in ("seconds", "bytes")}}

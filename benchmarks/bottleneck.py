@@ -14,6 +14,8 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+from command import add_figure_options, run_command
+
 import seqloom
 from seqloom.evaluate.buckets import Bucket, by_length
 from seqloom.inspect.buckets import ScoresByLength
@@ -56,7 +58,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["lstm-last", "lstm-bilinear"])
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--width", type=int, default=128)
-    parser.add_argument("--out", type=Path, help="a picture: .png or .svg")
+    add_figure_options(parser)
     parser.add_argument("--json", type=Path, help="the figures")
     options = parser.parse_args()
     with TemporaryDirectory() as name:
@@ -67,12 +69,12 @@ def main() -> None:
     for model, buckets in found.items():
         print(model, *(f"{bucket.span}: {bucket.score.value:.1f}" for bucket in buckets), sep="  ")
     if options.out:
-        title = f"Copying digits, width {options.width}, {options.steps:,} updates"
-        ScoresByLength(found).save(options.out, title=title)
+        title = f"Copying digits: errors by length (width {options.width}, {options.steps:,} updates)"
+        ScoresByLength(found).save(options.out, style=options.style.name, title=title)
     if options.json:
         data = {model: [bucket.as_dict() for bucket in buckets] for model, buckets in found.items()}
         options.json.write_text(json.dumps(data, indent=2), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

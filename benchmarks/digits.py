@@ -143,7 +143,9 @@ def main() -> None:
     print(table(rows))
     if options.out:
         title = "Spoken digits written right: speakers heard before (mixed), and a new speaker at a time"
-        figure = bar_figure(by_fold(rows), label="right, %", group="speaker", title=title, width=9)
+        figure = bar_figure(
+            by_fold(rows), label="right, %", group="speaker", title=title, width=9, style=options.style
+        )
         save_figure(figure, options.out)
 
 

@@ -17,7 +17,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from command import run_command
+from command import add_figure_options, run_command
 from trials import Row, conduct, train_or_resume
 
 from seqloom.config import compose
@@ -117,7 +117,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="where runs and records go")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--sizes", nargs="+", type=int, choices=SIZES, default=SIZES)
-    parser.add_argument("--out", type=Path, help="draw the curves: .png, .svg or .pdf")
+    add_figure_options(parser)
     arguments = parser.parse_args()
     plan = product(arguments.sizes, arguments.models)
     rows = conduct(
@@ -128,7 +128,7 @@ def main() -> None:
     for row in rows:
         print(f"{row['model']:<16}{row['pairs']:>8,}{row['bleu']:>8.1f}  [{row['low']:.1f}, {row['high']:.1f}]")
     if arguments.out:
-        save_figure(draw(rows), arguments.out)
+        save_figure(draw(rows, arguments.style), arguments.out)
 
 
 if __name__ == "__main__":

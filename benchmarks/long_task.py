@@ -159,7 +159,7 @@ def main() -> None:
     rows = conduct(options.records, keys, trial)
     print(table(rows))
     if options.out:
-        save_figure(draw(rows), options.out)
+        save_figure(draw(rows, options.style), options.out)
 
 
 if __name__ == "__main__":

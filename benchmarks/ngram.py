@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from command import run_command
+from command import add_figure_options, run_command
 from machine import describe
 
 from seqloom.errors import SeqloomError
-from seqloom.inspect.picture import PAGE, Style, canvas, check_suffix, legend_below, save_figure
+from seqloom.inspect.picture import PAGE, Style, canvas, legend_below, save_figure
 from seqloom.statistical.ngram.arpa import write_arpa
 from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.types import UNK
@@ -215,7 +215,7 @@ def draw(fits: Sequence[Fit], style: Style = PAGE) -> Figure:
         left, right = figure.subplots(1, 2)
         for prune, marker in zip(PRUNES, "os", strict=True):
             points = [one for one in fits if one.prune == prune]
-            label = "all n-grams" if prune == "all" else f"pruned: {prune}"
+            label = "all n-grams" if prune == "all" else f"pruned: [{prune.replace(' ', ',')}]"
             left.plot([p.order for p in points], [p.perplexity for p in points], marker=marker, label=label)
             right.plot([p.order for p in points], [p.ngrams / 1000 for p in points], marker=marker)
         left.set(xlabel="order", ylabel="validation perplexity per word", xticks=ORDERS, yscale="log")
@@ -223,6 +223,7 @@ def draw(fits: Sequence[Fit], style: Style = PAGE) -> Figure:
         left.set_yticks(ticks, [str(tick) for tick in ticks])
         left.set_yticks([], minor=True)
         right.set(xlabel="order", ylabel="thousand n-grams", xticks=ORDERS)
+        right.set_ylim(bottom=0)
         for axes in (left, right):
             axes.grid()
         legend_below(figure, left.lines, style)
@@ -237,12 +238,11 @@ def alone(*arguments: Any) -> Large:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, help="the picture")
+    add_figure_options(parser, required=True)
     parser.add_argument("--json", type=Path, required=True, help="all numbers")
     parser.add_argument("--sentences", type=int, default=1_000_000)
     parser.add_argument("--kenlm", action="store_true")
     options = parser.parse_args()
-    check_suffix(options.out)
     folder = data_folder()
     words = captions(folder)
     found: dict[str, Any] = {"machine": asdict(describe(1, torch.__version__)), "vocabulary": len(words.names)}
@@ -254,7 +254,7 @@ def main() -> None:
             f"order {one.order} ({one.prune}): perplexity {one.perplexity:.2f}, {one.ngrams:,} n-grams",
             flush=True,
         )
-    save_figure(draw(fits), options.out)
+    save_figure(draw(fits, options.style), options.out)
     found["fits"], found["speed"] = [asdict(one) for one in fits], asdict(speed(words))
     print(found["speed"], flush=True)
     if options.kenlm:

@@ -144,7 +144,8 @@ def draw(summaries: Sequence[Summary], *, target: float, style: Style = PAGE) ->
             handles += axes.plot(xs, ys, marker="o", color=look.color, ls=look.line, label=label)
             if summary.reached:
                 axes.plot(summary.reached.minutes, summary.reached.bleu, "o", color=look.color, markersize=9)
-        axes.axhline(target, color="0.5", linewidth=0.8, linestyle="--")
+        label = f"{target:g} BLEU (large dot: reached)"
+        handles.append(axes.axhline(target, color="0.5", lw=0.8, ls="--", label=label))
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
         axes.set_xlabel("minutes of training")

@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 import torch
-from command import run_command
+from command import add_figure_options, run_command
 from machine import describe
 from recall_curves import GOAL, Curve, Trial, draw_curves
 from torch import nn
@@ -30,7 +30,7 @@ from torch import nn
 from seqloom.config import Config, compose
 from seqloom.data.batching import collate_ids
 from seqloom.data.tasks.symbols import DIGITS, LETTERS, recall
-from seqloom.inspect.picture import check_suffix, save_figure
+from seqloom.inspect.picture import save_figure
 from seqloom.registry import architecture
 from seqloom.training.loop import batch_loss
 from seqloom.training.optimizer import Updater
@@ -191,7 +191,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="PICTURE", help="PNG, SVG or PDF")
+    add_figure_options(parser, required=True)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there, too")
     parser.add_argument("--cells", type=names(CELLS), default=list(CELLS), help=f"default: {','.join(CELLS)}")
     parser.add_argument(
@@ -227,17 +227,15 @@ def _size(model: nn.Module) -> int:
 
 def measure(options: argparse.Namespace) -> list[Curve]:
     """All curves, one after the other; what is known so far is written after each."""
-    check_suffix(options.out)
     torch.set_num_threads(options.threads)
     plan = Plan(options.steps, options.width, options.batch, options.learning_rate)
     curves = plan_curves(options, plan)
     progress = Progress(plan, len(curves), options.distances, options.seeds)
-    title = (
-        f"Recall by distance: width {plan.width}, at most {plan.steps:,} updates, {len(options.seeds)} seeds"
-    )
+    seeds = "1 seed" if len(options.seeds) == 1 else f"{len(options.seeds)} seeds"
+    title = f"Recall by distance: width {plan.width}, at most {plan.steps:,} updates, {seeds}"
     for number, curve in enumerate(curves, 1):
         explore(curve, plan, options.distances, options.seeds, progress)
-        figure = draw_curves(curves[:number], chance=1 / len(LETTERS), title=title)
+        figure = draw_curves(curves[:number], chance=1 / len(LETTERS), title=title, style=options.style)
         save_figure(figure, options.out)
         if options.json:
             report = {

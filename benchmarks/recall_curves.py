@@ -83,8 +83,8 @@ def draw_curves(curves: Sequence[Curve], *, chance: float, title: str, style: St
         for panel, training in zip(panels, trainings, strict=True):
             which = f" ({training})" if len(trainings) > 1 else ""
             handles += [_line(panel, curve, which) for curve in curves if curve.training == training]
-            panel.axhline(100 * GOAL, color="0.3", linewidth=0.8)
-            panel.axhline(100 * chance, color="0.6", linewidth=0.8, linestyle=(0, (1, 3)))
+            goal = panel.axhline(100 * GOAL, color="0.3", lw=0.8, label=f"{100 * GOAL:.0f} %")
+            guess = panel.axhline(100 * chance, color="0.4", lw=1, ls=":", label=f"chance: {100 * chance:g} %")
             ticks = sorted({distance for curve in curves for distance in curve.distances()})
             panel.set_xscale("log")
             panel.set_xticks(ticks, [str(tick) for tick in ticks])
@@ -92,7 +92,7 @@ def draw_curves(curves: Sequence[Curve], *, chance: float, title: str, style: St
             panel.set_ylim(0, 104)
             panel.set_xlabel(f"distance, {TITLES[training]}")
         panels[0].set_ylabel("letters recalled, %")
-        legend_below(figure, handles, style)
+        legend_below(figure, [*handles, goal, guess], style)
     return figure
 
 
@@ -109,6 +109,6 @@ def _line(panel: Any, curve: Curve, which: str) -> Any:
         color=color,
         linestyle=LINES[curve.start],
         marker="o",
-        label=f"{curve.cell.upper()}{start}{which}: {GOAL:.0%} up to {curve.reach_in_words()}",
+        label=f"{curve.cell.upper()}{start}{which}: {100 * GOAL:.0f} % up to {curve.reach_in_words()}",
     )
     return line

@@ -114,7 +114,9 @@ def main() -> None:
     if options.out:
         title = "SCAN: exact match by kind of position"
         bars = by_split(rows, "exact")
-        figure = bar_figure(bars, label="exact match, %", group="split", title=title, width=9)
+        figure = bar_figure(
+            bars, label="exact match, %", group="split", title=title, width=9, style=options.style
+        )
         save_figure(figure, options.out)
 
 

@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from checkpoints import CONTESTANTS
-from command import run_command
+from command import add_figure_options, run_command
 from decoders import run_decoder
 from machine import describe
 from quality_report import draw, show, summarise
@@ -172,7 +172,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--environments", type=Path, default=Path.home() / ".cache" / "seqloom" / "peers", metavar="FOLDER"
     )
-    parser.add_argument("--out", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
+    add_figure_options(parser)
     return parser.parse_args()
 
 
@@ -204,7 +204,7 @@ def _report(options: argparse.Namespace, keys: Mapping[str, object]) -> None:
     summaries = summarise(rows, list(CONTESTANTS), beam=options.beam, target=options.bleu)
     show(summaries, target=options.bleu, beam=options.beam)
     if options.out:
-        save_figure(draw(summaries, target=options.bleu), options.out)
+        save_figure(draw(summaries, target=options.bleu, style=options.style), options.out)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from command import add_figure_options
+
 from seqloom import SeqloomError
 from seqloom.config import Config
 from seqloom.decode.torch_translator import TorchTranslator
@@ -49,7 +51,7 @@ def trial_parser(description: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="JSON lines, one per run")
     parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="of the run directories")
-    parser.add_argument("--out", type=Path, metavar="PICTURE", help="PNG, SVG or PDF")
+    add_figure_options(parser)
     parser.add_argument("--seeds", nargs="+", type=int, default=[1])
     return parser
 

@@ -9,6 +9,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from seqloom.errors import SeqloomError
+from seqloom.evaluate.metrics import METRICS
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.picture import BLUE, Style, legend_below
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _NOT_CURVES = {"kind", "step", "best", "seconds", "loss"}
-_PANEL = (4.6, 3.0)  # inches
-_IN_A_ROW = 2
+_PANEL = (4.0, 3.0)  # inches
+_IN_A_ROW = 3
 _BROKEN = ("--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)))
 
 
@@ -59,14 +60,17 @@ class LearningCurves(Inspection):
     def _title(self) -> str:
         return f"Learning curves of {self.name}" if self.name else "Learning curves"
 
+    def _grid(self) -> tuple[int, int]:
+        """Return rows and columns with as few empty places as possible."""
+        rows = math.ceil(self._panels / _IN_A_ROW)
+        return rows, math.ceil(self._panels / rows)
+
     def _size(self) -> tuple[float, float]:
-        rows, columns = math.ceil(self._panels / _IN_A_ROW), min(self._panels, _IN_A_ROW)
+        rows, columns = self._grid()
         return columns * _PANEL[0], rows * _PANEL[1] + 0.8
 
     def _draw(self, figure: Figure, style: Style) -> None:
-        columns = min(self._panels, _IN_A_ROW + bool(style.size))
-        grid = figure.subplots(math.ceil(self._panels / columns), columns, squeeze=False).flat
-        panels = list(grid)
+        panels = list(figure.subplots(*self._grid(), squeeze=False).flat)
         for panel in panels[self._panels :]:
             panel.remove()
         loss, *others = panels[: self._panels]
@@ -77,13 +81,18 @@ class LearningCurves(Inspection):
         loss.set_ylabel("loss per token")
         for panel, metric in zip(others, self._metrics, strict=False):
             _line(panel, self._valid, metric, metric, color=BLUE, marker="o")
-            panel.set_ylabel(f"{metric} on validation")
+            panel.set_ylabel(f"{_metric_label(metric)} on validation")
         if self._graded:
             handles += _draw_gradients(others[-1], self._graded, style)
         for panel in (loss, *others):
             panel.set_xlabel("minutes of training")
+            panel.set_xlim(left=0)
             panel.grid()
         legend_below(figure, handles, style)
+
+
+def _metric_label(name: str) -> str:
+    return METRICS[name]().label if name in METRICS else name
 
 
 def _line(panel: Any, lines: Sequence[dict[str, Any]], key: str, label: str, **look: Any) -> Any:

@@ -31,7 +31,7 @@ def test_gradients_have_a_panel_of_their_own_with_a_line_for_each_layer() -> Non
     figure = LearningCurves([*OLD, *NEW]).plot()
     loss, bleu, gradients = figure.axes
     assert [panel.get_yscale() for panel in (loss, bleu, gradients)] == ["linear", "linear", "log"]
-    assert bleu.get_ylabel() == "bleu on validation"
+    assert bleu.get_ylabel() == "BLEU on validation"
     lines = dict(zip(LAYERS, gradients.lines, strict=True))
     stacks = ("encoder layers (darker: higher)", "decoder layers (darker: higher)")
     legend = [text.get_text() for text in figure.legends[0].get_texts()]

@@ -28,7 +28,7 @@ def test_curves_have_a_panel_for_the_loss_and_one_for_each_metric(tmp_path: Path
     LearningCurves(METRICS, "a run").save(tmp_path / "curve.svg")
     drawing = (tmp_path / "curve.svg").read_text(encoding="utf-8")
     assert drawing.count('id="axes_') == 2
-    assert "bleu on validation" in drawing
+    assert "BLEU on validation" in drawing
 
 
 def test_a_run_that_has_reported_nothing_has_no_curve() -> None:
