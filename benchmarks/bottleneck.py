@@ -69,7 +69,7 @@ def main() -> None:
     for model, buckets in found.items():
         print(model, *(f"{bucket.span}: {bucket.score.value:.1f}" for bucket in buckets), sep="  ")
     if options.out:
-        title = f"Copying digits: errors by length (width {options.width}, {options.steps:,} updates)"
+        title = f"Copying digits: errors by length after {options.steps:,} updates"
         ScoresByLength(found).save(options.out, style=options.style.name, title=title)
     if options.json:
         data = {model: [bucket.as_dict() for bucket in buckets] for model, buckets in found.items()}

@@ -25,9 +25,9 @@ from command import run_command
 from machine import describe
 
 from seqloom import SeqloomError
+from seqloom.decode.translator import Translator
 from seqloom.evaluate.metrics import evaluate
 from seqloom.loading import load
-from seqloom.types import Translator
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "multi30k-en-de-phrase.yaml"
 # A part of the training begins when its first line is printed.

@@ -32,7 +32,7 @@ from seqloom.data.batching import collate_ids
 from seqloom.data.tasks.symbols import DIGITS, LETTERS, recall
 from seqloom.inspect.picture import save_figure
 from seqloom.registry import architecture
-from seqloom.training.loop import batch_loss
+from seqloom.training.loss import batch_loss
 from seqloom.training.optimizer import Updater
 from seqloom.training.schedule import learning_rate
 from seqloom.types import UNK, Batch, Vocabularies

@@ -32,8 +32,9 @@ from rich.table import Table
 from seqloom.building import load_model
 from seqloom.corpus import Corpus
 from seqloom.data.batching import collate_ids
+from seqloom.decode.pipeline import batches_by_length
 from seqloom.decode.shortlist import Choice, Shortlist
-from seqloom.decode.torch_translator import TorchTranslator, batches_by_length
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.evaluate.metrics import evaluate
 from seqloom.run import Run
 from seqloom.statistical.alignment.shortlist import Coverage, coverage, make_shortlist
@@ -103,7 +104,8 @@ def together(translator: TorchTranslator, table: Shortlist, lines: Sequence[str]
     sources = [translator.tokenizers.source.encode(line) for line in lines]
     search = translator.search.changed(beam, None)
     sizes = []
-    for group in batches_by_length(list(map(len, sources)), search):
+    lengths = list(map(len, sources))
+    for group in batches_by_length(lengths, batch_tokens=search.batch_tokens, rows=search.beam):
         batch = collate_ids([sources[i] for i in group], None, range(len(group)))
         sizes.append(len(Choice(table.allowed(batch.source)).ids))
     return statistics.mean(sizes)
