@@ -81,6 +81,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "python benchmarks/": _BENCHMARK,
     },
     "docs/survival.md": {"seqloom data make": "kills a process; see test_kill_and_resume.py"},
+    "docs/training.md": {"seqloom train --config recipes/": "needs Multi30k, and minutes"},
 }
 # Runs that a page uses but does not train.
 RUNS = {
