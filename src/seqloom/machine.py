@@ -52,7 +52,7 @@ def checked_threads(threads: int | None) -> int:
 
 
 def check_processes(processes: int) -> None:
-    """Raise if so many processes would only wait for one another."""
+    """Raise if there are too many processes for this machine."""
     most = max(8, _MOST_PROCESSES * (os.cpu_count() or 1))
     if processes > most:
         raise SeqloomError(

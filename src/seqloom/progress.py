@@ -27,7 +27,7 @@ class Intervals:
 
 @contextmanager
 def counter(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is told how many lines are done; with a total it shows the remaining time."""
+    """Yield a function to call with the number of finished lines; with a total it shows the remaining time."""
     if not sys.stderr.isatty():
         yield _Lines(label, total).advance
         return

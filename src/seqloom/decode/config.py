@@ -41,9 +41,7 @@ class SearchConfig(Settings):
     )
     groups: int = Field(1, ge=1, description="beams side by side that avoid each other's tokens")
     diversity: float = Field(0.0, ge=0, description="what a token costs that an earlier group goes on with")
-    no_repeat: int = Field(
-        0, ge=0, le=_MOST_TOKENS, description="no so many tokens in a row stand twice; 0 = they may"
-    )
+    no_repeat: int = Field(0, ge=0, le=_MOST_TOKENS, description="block repeated n-grams of this size; 0 = off")
     forbid: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
         (), description="words that no answer contains"
     )

@@ -39,7 +39,7 @@ class Plan:
     )  # beams side by side that avoid each other's tokens (Vijayakumar et al. 2018)
     diversity: float = (
         _DEFAULTS.diversity
-    )  # taken off log P for each earlier group that goes on with the same token
+    )  # taken off log P for each earlier group that continues with the same token
     rules: Rules = field(default_factory=Rules)
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from seqloom.inspect.picture import COLORS, YELLOW, Style, legend_below
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHORTEST, LONGEST = 16, 1024  # tokens; the figure goes on to the length that was asked for
+SHORTEST, LONGEST = 16, 1024  # tokens; the figure continues to the requested length
 _AREAS = (*COLORS[:-1], YELLOW, "0.6")
 
 

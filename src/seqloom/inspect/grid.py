@@ -92,7 +92,7 @@ def label_grid(
 
 
 def place_ticks(axis: Any, labels: Sequence[str], cell: float, needed: float) -> str:
-    """Label the ticks 0, 1, 2 …, of which there is one per cell; a label needs so many inches.
+    """Label the ticks 0, 1, 2 …, one per cell; `needed` is the width of a label in inches.
 
     Return a note for the name of the axis: empty if every tick has its label.
     """

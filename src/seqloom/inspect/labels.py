@@ -31,7 +31,7 @@ def readable(text: str) -> str:
 
 
 def shortened(text: str, most: int = LONGEST_LABEL) -> str:
-    """Return at most so many characters of the text, the last an ellipsis if some are left out."""
+    """Return the text cut to a number of characters, with an ellipsis if some are left out."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -206,7 +206,7 @@ def legend_below(figure: Figure, handles: Sequence[Any], style: Style) -> None:
 
 
 def _columns_width(widths: Sequence[float], rows: int) -> float:
-    """Return the width of a legend whose entries fill columns of so many rows."""
+    """Return the width of a legend whose columns have this number of rows."""
     return sum(max(widths[first : first + rows]) for first in range(0, len(widths), rows))
 
 

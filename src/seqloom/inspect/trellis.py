@@ -91,7 +91,7 @@ def hidden_states(model: HasTrellis, tokenizers: TokenizerPair, text: str) -> Hi
 
 
 def shown_states(trellis: Trellis, most: int | None = None) -> list[int]:
-    """Return the states that matter for the text, in order: those of the path, and at most so many in all."""
+    """Return the states that matter for the text, in order: those of the path, up to a maximum number."""
     peaks = trellis.posteriors.amax(0).tolist()
     likely = sorted((state for state, peak in enumerate(peaks) if peak >= _SHOWN), key=lambda one: -peaks[one])
     path = set(trellis.path)
