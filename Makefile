@@ -2,38 +2,59 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow lint bench docs clean
+# One stamp for each set of extras in pyproject.toml that is installed: demo, all, dev, docs.
+DEMO := $(VENV)/.installed-demo
+ALL := $(VENV)/.installed-all
+DEV := $(VENV)/.installed-dev
+DOCS := $(VENV)/.installed-docs
 
-setup: $(STAMP)
+.PHONY: help setup setup-dev demo test test-slow lint bench docs clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(ALL) ## Install seqloom with all optional features into .venv
+
+setup-dev: $(DEV) ## Install the development tools as well
+
+# Each set builds on the one before. The demo has its own because a first look should not wait for the rest:
+# installing takes 23 (demo), 40 (all) and 54 (dev) seconds of processor time, and 1.1, 1.5 and 1.8 GB.
+$(ALL): $(DEMO)
+$(DEV): $(ALL)
+$(DOCS): $(ALL)
 
 # The constraints pin a CPU build of torch; the project's own metadata stays an honest range.
-$(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "seqloom needs Python 3.11 or newer; set PYTHON=... to one")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[all,dev]'
-	touch $(STAMP)
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing seqloom[$*] into $(VENV) ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$*]'
+	@touch $@
 
-demo: setup
-	$(BIN)/seqloom demo
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "seqloom needs Python 3.11 or newer; set PYTHON=... to one")'
+	@$(PYTHON) -m venv $(VENV)
 
-test: setup
+demo: $(DEMO) ## Learn to pronounce English words, and show what was learned
+	@$(BIN)/seqloom demo
+
+test: $(DEV) ## Run the tests, except slow ones and those that need corpora
 	$(BIN)/pytest -n 2 -m 'not slow and not real_data'
 
-test-slow: setup
+test-slow: $(DEV) ## Run all tests
 	$(BIN)/pytest -n 2
 
-lint: setup
+lint: $(DEV) ## Run ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup
+bench: $(DEV) ## Measure the speed of training
 	$(BIN)/python benchmarks/train.py
 
-docs: setup
+docs: $(DOCS) ## Build the documentation site: docs/_build/html/index.html
 	$(BIN)/python docs/generate.py
+	$(BIN)/sphinx-build --fresh-env --write-all -W --keep-going -q docs docs/_build/html
+	$(BIN)/python docs/check_offline.py docs/_build/html
 
-clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+clean: ## Remove the environment and everything that was built
+	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache

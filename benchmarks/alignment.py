@@ -1,12 +1,13 @@
-"""Word alignment on Hansards: our models next to fast_align and eflomal, on the same words in the same run.
+"""Word alignment on Hansards: our models, fast_align and eflomal on the same words in the same run.
 
     pip install systran-align eflomal
     python benchmarks/alignment.py --work alignment-work [--threads 2] [--only ibm1 hmm eflomal]
 
-All align the 447 Hansards pairs that have a gold standard together with Tatoeba's English-French pairs, in
-lower case, with punctuation split off. The options of our models were chosen on every twelfth Hansards pair, 37
-of them; the other 410 were looked at for the table only, and are also scored alone. A peer that is not
-installed is left out. Seconds are those of the whole work on all pairs, from numbers or a file to links.
+Every system aligns the 447 Hansards pairs that have a gold standard together with Tatoeba's English-French
+pairs, in lower case, with punctuation split off. The options of our models were chosen on every twelfth
+Hansards pair (37 pairs); the other 410 are used for the table only and are also scored separately. Systems that
+are not installed are skipped. Seconds cover the whole alignment of all pairs, from token ids or a file to
+links.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from command import data_folder, run_command
 
 from seqloom import SeqloomError
 from seqloom.evaluate.alignment import Gold, Link, parse_gold, parse_links, score_alignment
@@ -48,20 +51,19 @@ class Result(NamedTuple):
 
 
 def find_data(environment: Mapping[str, str]) -> Path:
-    """The folder of the data, SEQLOOM_DATA or beside the repository."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(environment.get("SEQLOOM_DATA", beside))
+    """Return the data folder: SEQLOOM_DATA, or shared/data next to the repository."""
+    folder = data_folder(environment)
     for name in ("word-alignment/enfr.src-tgt", "word-alignment/enfr.gold", "tatoeba/eng-fra.tsv.gz"):
         if not (folder / name).is_file():
             raise SeqloomError(
-                f"This benchmark needs {name}, which is not in {folder}.",
-                "set SEQLOOM_DATA to the folder that has word-alignment/ and tatoeba/",
+                f"{name} not found in {folder}.",
+                "Set SEQLOOM_DATA to the folder that contains word-alignment/ and tatoeba/.",
             )
     return folder
 
 
 def read_pairs(folder: Path) -> Iterator[Words]:
-    """The words of Hansards and then those of Tatoeba, in lower case."""
+    """Yield the words of Hansards, then of Tatoeba, in lower case."""
     with (folder / "word-alignment" / "enfr.src-tgt").open(encoding="utf-8") as file:
         for line in file:
             source, target = line.lower().split("|||")
@@ -73,13 +75,13 @@ def read_pairs(folder: Path) -> Iterator[Words]:
 
 
 def read_gold(folder: Path) -> list[Gold]:
-    """The gold standard of the Hansards pairs."""
+    """Return the gold alignments of the Hansards pairs."""
     with (folder / "word-alignment" / "enfr.gold").open(encoding="utf-8") as file:
         return [parse_gold(line, first=1) for line in file]
 
 
 def ours(pairs: Sequence[Words], gold: int, threads: int, models: Sequence[Model]) -> Iterator[Result]:
-    """Our models in every direction."""
+    """Yield the results of our models, one per symmetrisation method."""
     numbers = number(pairs)
     for model in models:
         began, busy = time.perf_counter(), time.process_time()
@@ -91,11 +93,11 @@ def ours(pairs: Sequence[Words], gold: int, threads: int, models: Sequence[Model
             links = aligner.links(method)[:gold]
             seconds = trained + time.perf_counter() - began
             yield Result(f"seqloom {model}", method, [row.tolist() for row in links], seconds)
-        print(f"{model}: {trained:.1f} s without linking, {busy:.1f} s of CPU time", file=sys.stderr)
+        print(f"{model}: {trained:.1f} s of training, {busy:.1f} s of CPU time", file=sys.stderr)
 
 
 def fast_align(pairs: Sequence[Words], gold: int, work: Path) -> Iterator[Result]:
-    """fast_align with the options that its authors recommend; its Python package gives symmetrised links."""
+    """Yield the result of fast_align with the recommended options; its package returns symmetrised links."""
     import systran_align
 
     began = time.perf_counter()
@@ -104,11 +106,11 @@ def fast_align(pairs: Sequence[Words], gold: int, work: Path) -> Iterator[Result
     systran_align.generate_alignment_probabilities(*files, **options)
     aligner = systran_align.Aligner(*files[1:])
     links = [aligner.align(source, target)["alignments"] for source, target in pairs]
-    yield Result("fast_align", "its own", links[:gold], time.perf_counter() - began)
+    yield Result("fast_align", "its own method", links[:gold], time.perf_counter() - began)
 
 
 def eflomal(pairs: Sequence[Words], gold: int, work: Path) -> Iterator[Result]:
-    """eflomal with its defaults, symmetrised by us."""
+    """Yield the results of eflomal with its default options, symmetrised by seqloom."""
     began = time.perf_counter()
     files = [work / "eflomal.forward", work / "eflomal.backward"]
     scripts = Path(sys.executable).parent
@@ -125,12 +127,12 @@ def eflomal(pairs: Sequence[Words], gold: int, work: Path) -> Iterator[Result]:
     path = f"{scripts}{os.pathsep}{os.environ.get('PATH', '')}"
     subprocess.run([str(part) for part in command], check=True, env={**os.environ, "PATH": path})
     seconds = time.perf_counter() - began
-    found = [_read_links(file, gold) for file in files]
+    forward, backward = (_read_links(file, gold) for file in files)
     for method in SHOWN:
-        yield Result("eflomal", method, _symmetrised(*found, method), seconds)
+        yield Result("eflomal", method, _symmetrised(forward, backward, method), seconds)
 
 
-PEERS = {  # the module, the package, and how to run it
+PEERS = {  # module, package, function that runs it
     "fast_align": ("systran_align", "systran-align", fast_align),
     "eflomal": ("eflomal", "eflomal", eflomal),
 }
@@ -155,12 +157,12 @@ def _symmetrised(
         for mask, side in zip(masks, sides, strict=True):
             for i, j in side:
                 mask[0, i, j] = True
-        found.append(np.argwhere(symmetrised(*masks, method)[0]).tolist())
+        found.append(np.argwhere(symmetrised(masks[0], masks[1], method)[0]).tolist())
     return found
 
 
 def table(results: Sequence[Result], gold: Sequence[Gold]) -> Iterator[str]:
-    """The lines of a Markdown table: shares in percent."""
+    """Yield the lines of a Markdown table, in percent."""
     kept = [i for i in range(len(gold)) if not _for_development(i)]
     yield "| system | links | AER | precision | recall | AER of 410 | seconds |"
     yield "|---|---|---|---|---|---|---|"
@@ -176,9 +178,9 @@ def _for_development(pair: int) -> bool:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Run the selected systems and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True, help="a folder for files of the peers")
+    parser.add_argument("--work", type=Path, required=True, help="folder for the files of the other systems")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", nargs="+", choices=[*MODELS, *PEERS], default=[*MODELS, *PEERS])
     given = parser.parse_args()
@@ -196,10 +198,10 @@ def main() -> None:
             print(f"{package} {importlib.metadata.version(package)}", file=sys.stderr)
             results += peer(pairs, len(gold), given.work)
         else:
-            print(f"{package} is not installed: left out", file=sys.stderr)
+            print(f"{package} is not installed: skipped", file=sys.stderr)
     print(f"{datetime.date.today()}, {len(pairs):,} pairs, {given.threads} threads\n")
     print("\n".join(table(results, gold)))
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -1,10 +1,11 @@
-"""Time and peak memory of one encoder layer, forward and backward, as the input grows; with fitted exponents.
+"""CPU time and peak memory of one encoder layer by input length, forward and backward, with exponents.
 
     python benchmarks/attention_scaling.py --out x.png --json x.json [--lengths 256,512] [--threads 1]
 
-One sentence of n random vectors passes a layer of every kind: full attention by torch's fused kernel; full
-attention by the formula, which keeps the n x n weights; linformer, bigbird and window with the defaults of
-`model.encoder`; and a bidirectional LSTM of the same width. Attention layers have their feed-forward block.
+The input is one sentence of n random vectors. The layers are full attention with torch's fused kernel; full
+attention by the formula, which stores the n x n weights; linformer, bigbird and window with the defaults of
+`model.encoder`; and a bidirectional LSTM of the same width. Attention layers include their feed-forward block.
+Times are CPU seconds, which other processes on the machine hardly change; with several threads, their sum.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from machine import describe
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from seqloom.inspect.looks import looks
+from seqloom.inspect.looks import line_styles
 from seqloom.inspect.picture import PAGE, Style, canvas, legend_below, save_figure
 from seqloom.models.stack import EncoderSettings
 from seqloom.nn.blocks import BlockShape, EncoderBlock
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192, 16384)
 KINDS = ("full", "full-weights", "linformer", "bigbird", "window", "lstm")
 TITLES = {"full": "full, fused kernel", "full-weights": "full, weights kept", "lstm": "LSTM"}
-KEPT = 3  # tensors of n x n numbers per head that the formula holds at its peak
-ENOUGH = 1.0  # seconds of repetitions after which a time is believed
+KEPT = 3  # n x n tensors per head that the formula holds at its peak
+ENOUGH = 1.0  # seconds of repetitions per measurement
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Measurement:
     """One layer at one length."""
 
     length: int
-    seconds: float  # median of the repetitions
-    bytes: int  # the most that tensors held at one time, weights and input not counted
+    seconds: float  # CPU time, median of the repetitions
+    bytes: int  # peak of tensor memory, without weights and input
     repetitions: int
 
 
@@ -65,7 +66,7 @@ class Series:
     skipped: list[int] = field(default_factory=list)
 
     def exponent(self, of: str) -> float | None:
-        """The slope of log seconds (or bytes) over log n in the larger half of the lengths."""
+        """Return the slope of log seconds (or bytes) over log n, fitted to the larger half of the lengths."""
         larger = self.points[len(self.points) // 2 :]
         if len(larger) < 2:
             return None
@@ -74,7 +75,7 @@ class Series:
 
 
 class KeepWeights(AttentionPositions):
-    """Positions that say nothing, yet want the weights: attention by the formula."""
+    """A zero bias that requires the attention weights, so attention is computed by the formula."""
 
     needs_weights = True
 
@@ -83,7 +84,7 @@ class KeepWeights(AttentionPositions):
 
 
 def build(kind: str, width: int, longest: int) -> Callable[[Tensor], Tensor]:
-    """A layer of that kind, from (1, n, D) to (1, n, D)."""
+    """Return a layer that maps (1, n, D) to (1, n, D)."""
     if kind == "lstm":
         lstm = RecurrentEncoder(Cell("lstm"), width, 1, "both", residual=False, dropout=0.0)
         return lambda x: lstm(x, torch.tensor([x.shape[1]]))[0]
@@ -101,17 +102,17 @@ def _with_weights(*shape: int, scaled: bool, positions: AttentionPositions) -> S
     return SelfAttention(*shape, scaled=scaled, positions=KeepWeights())
 
 
-def once(layer: Callable[[Tensor], Tensor], x: Tensor) -> float:
-    """Seconds of forward and backward."""
-    began = time.perf_counter()
+def time_pass(layer: Callable[[Tensor], Tensor], x: Tensor) -> float:
+    """Run forward and backward and return the CPU seconds."""
+    began = time.process_time()
     torch.autograd.backward(layer(x).sum())
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def peak_bytes(layer: Callable[[Tensor], Tensor], x: Tensor) -> int:
-    """The highest sum of what torch's allocator gave and had not got back."""
+    """Return the peak of the memory held by torch's allocator."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
-        once(layer, x)
+        time_pass(layer, x)
     assert profiler.profiler is not None and profiler.profiler.kineto_results is not None
     events = profiler.profiler.kineto_results.events()
     changes: list[tuple[int, int]] = sorted(
@@ -121,28 +122,28 @@ def peak_bytes(layer: Callable[[Tensor], Tensor], x: Tensor) -> int:
 
 
 def measure(kind: str, length: int, width: int, longest: int) -> Measurement:
-    """A fresh layer of that kind at that length; the first pass, which warms up, counts for memory alone."""
+    """Measure a new layer at one length. The first pass is a warm-up and measures only the memory."""
     torch.manual_seed(1)
     layer, x = build(kind, width, longest), torch.randn(1, length, width, requires_grad=True)
-    most, times = peak_bytes(layer, x), [once(layer, x)]
+    peak, times = peak_bytes(layer, x), [time_pass(layer, x)]
     while len(times) < 3 or (sum(times) < ENOUGH and len(times) < 20):
-        times.append(once(layer, x))
-    return Measurement(length, statistics.median(times), most, len(times))
+        times.append(time_pass(layer, x))
+    return Measurement(length, statistics.median(times), peak, len(times))
 
 
 def too_large(kind: str, length: int, width: int, limit: float) -> bool:
-    """Whether the weights alone would not fit into that many bytes."""
+    """Return whether the attention weights need more than `limit` bytes."""
     return kind == "full-weights" and KEPT * 4 * max(1, width // 64) * length**2 > limit
 
 
 def table(all_series: Sequence[Series]) -> str:
-    """Milliseconds and megabytes by length, and the exponents."""
+    """Return tables of milliseconds and megabytes by length, with the exponents."""
     lengths = sorted({point.length for series in all_series for point in series.points})
     lines = []
-    for title, unit, name, digits in (("time, ms", 1e3, "seconds", 1), ("peak memory, MB", 1e-6, "bytes", 1)):
+    for title, unit, name in (("CPU time, ms", 1e3, "seconds"), ("peak memory, MB", 1e-6, "bytes")):
         lines.append(f"{title:18}" + "".join(f"{n:>10,}" for n in lengths) + "  exponent")
         for series in all_series:
-            found = {point.length: f"{getattr(point, name) * unit:,.{digits}f}" for point in series.points}
+            found = {point.length: f"{getattr(point, name) * unit:,.1f}" for point in series.points}
             slope = series.exponent(name)
             shown = "-" if slope is None else f"{slope:.2f}"
             lines.append(
@@ -153,12 +154,12 @@ def table(all_series: Sequence[Series]) -> str:
 
 
 def draw(all_series: Sequence[Series], style: Style = PAGE) -> Figure:
-    """Draw time and memory over the length, with logarithmic axes and the fitted exponents."""
-    styles = looks([series.kind for series in all_series])
-    with canvas(10, 5, style=style, title="Forward and backward pass: time and memory by length") as figure:
+    """Draw time and memory by length on logarithmic axes, with the fitted exponents in the legend."""
+    styles = line_styles([series.kind for series in all_series])
+    with canvas(10, 5, style=style, title="Forward and backward pass: CPU time and memory by length") as figure:
         panels = figure.subplots(1, 2)
         for panel, name, unit, label in zip(
-            panels, ("seconds", "bytes"), (1, 1e-6), ("seconds", "megabytes"), strict=True
+            panels, ("seconds", "bytes"), (1, 1e-6), ("CPU seconds", "megabytes"), strict=True
         ):
             for series in all_series:
                 xs = [point.length for point in series.points]
@@ -169,7 +170,7 @@ def draw(all_series: Sequence[Series], style: Style = PAGE) -> Figure:
             panel.set_xticks(lengths, [f"{length:,}" for length in lengths])
             panel.set_xticks([], minor=True)
             panel.set_yscale("log")
-            panel.set_xlabel("length of the input, tokens")
+            panel.set_xlabel("input length, tokens")
             panel.set_ylabel(label)
             panel.grid()
         handles = []
@@ -181,20 +182,33 @@ def draw(all_series: Sequence[Series], style: Style = PAGE) -> Figure:
 
 
 def _exponents(series: Series) -> str:
-    """Return how time and memory grow, as a formula for the legend."""
+    """Return the exponents of time and memory for the legend."""
     time, memory = series.exponent("seconds"), series.exponent("bytes")
     return "" if time is None or memory is None else f": time $n^{{{time:.2f}}}$, memory $n^{{{memory:.2f}}}$"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="of the input, with commas")
-    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)}")
-    parser.add_argument("--width", type=int, default=256, help="of the layer; a head has 64")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--limit", type=float, default=6, help="GB; the formula stops where it needs more")
+    parser.add_argument(
+        "--lengths",
+        default=",".join(map(str, LENGTHS)),
+        help="input lengths, separated by commas (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--kinds", default=",".join(KINDS), help="layers to measure, separated by commas (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--width", type=int, default=256, help="layer width; heads have width 64 (default: %(default)s)"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="number of threads (default: %(default)s)")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=6,
+        help="skip full-weights where it needs more GB than this (default: %(default)s)",
+    )
     add_figure_options(parser)
-    parser.add_argument("--json", type=Path, help="all measurements")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all measurements as JSON")
     return parser.parse_args(arguments)
 
 

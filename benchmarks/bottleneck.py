@@ -1,9 +1,9 @@
-"""What one vector can hold: copying digits through the bottleneck and through attention, by length.
+"""Copy digits with and without attention: errors by length show how much one vector can hold.
 
     python benchmarks/bottleneck.py --out bottleneck.png --json bottleneck.json
 
-Both models are of the same size, see the same lines of 1 to 40 random digits for the same number of updates,
-and are measured on 1,000 fresh lines by the share of wrong digits (edits per 100 digits), greedy.
+Both models have the same size and train on the same lines of 1 to 40 random digits for the same number of
+updates. The score is the number of edits per 100 digits on 1,000 new lines, decoded greedily.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from command import add_figure_options, run_command
 import seqloom
 from seqloom.evaluate.buckets import Bucket, by_length
 from seqloom.inspect.buckets import ScoresByLength
+from seqloom.run.load import load
 
 LONGEST = 40
 EDGES = (6, 11, 16, 21, 26, 31, 36)
 
 
 def lines(count: int, seed: int) -> list[str]:
-    """Lines of 1 to 40 random digits."""
+    """Return lines of 1 to 40 random digits."""
     random = Random(seed)
     return [" ".join(random.choices("0123456789", k=random.randint(1, LONGEST))) for _ in range(count)]
 
 
-def measured(model: str, folder: Path, steps: int, width: int) -> list[Bucket]:
-    """The error of a freshly trained model by length."""
+def measure(model: str, folder: Path, steps: int, width: int) -> list[Bucket]:
+    """Train a model and return its errors by length."""
     settings = {
         "text.tokenizer": "word",
         "text.byte_fallback": False,
@@ -47,25 +48,27 @@ def measured(model: str, folder: Path, steps: int, width: int) -> list[Bucket]:
         "train.threads": 1,
         "train.checkpoint_every": steps,
     }
-    translator = seqloom.train(folder / "pairs.tsv", out=folder / model, model=model, settings=settings)
+    seqloom.train(folder / "pairs.tsv", out=folder / model, model=model, settings=settings)
     sources = lines(1000, seed=2)
-    answers = [best[0].text for best in translator.translate(sources, beam=1)]
-    return by_length(sources, answers, [[source] for source in sources], "wer", edges=EDGES)
+    outputs = [best[0].text for best in load(folder / model).translate(sources, beam=1)]
+    return by_length(sources, outputs, [[source] for source in sources], "wer", edges=EDGES)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=["lstm-last", "lstm-bilinear"])
-    parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument(
+        "--models", nargs="+", default=["lstm-last", "lstm-bilinear"], help="presets to compare"
+    )
+    parser.add_argument("--steps", type=int, default=2000, help="updates (default: %(default)s)")
+    parser.add_argument("--width", type=int, default=128, help="model width (default: %(default)s)")
     add_figure_options(parser)
-    parser.add_argument("--json", type=Path, help="the figures")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the scores as JSON")
     options = parser.parse_args()
     with TemporaryDirectory() as name:
         folder = Path(name)
         pairs = "".join(f"{line}\t{line}\n" for line in lines(50_000, seed=1))
         (folder / "pairs.tsv").write_text(pairs, encoding="utf-8")
-        found = {model: measured(model, folder, options.steps, options.width) for model in options.models}
+        found = {model: measure(model, folder, options.steps, options.width) for model in options.models}
     for model, buckets in found.items():
         print(model, *(f"{bucket.span}: {bucket.score.value:.1f}" for bucket in buckets), sep="  ")
     if options.out:

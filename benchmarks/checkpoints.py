@@ -1,7 +1,7 @@
-"""What contestants save while they train, and each one's own decoder for a checkpoint of its own.
+"""The checkpoints that each toolkit saves during training, and the toolkit's own decoder for them.
 
-A further contestant is named among CONTESTANTS: how it trains, where its metrics and checkpoints are, and a
-function that returns the `Decoder` of a checkpoint.
+To add a toolkit, add an entry to TOOLKITS: its training function, the paths of its metrics and checkpoints,
+and a function that returns the `Decoder` of a checkpoint.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from decoders import Decoder, Speech
+from decoders import Decoder, Interface
 from environment import Environment
 from measure import Measurement, Update, read_updates
 from ours import seqloom
@@ -22,44 +22,44 @@ from seqloom import __version__
 from seqloom.decode.config import SearchConfig
 from seqloom.types import UNK
 
-# Answers are cut sooner than by default: whoever has learned little goes on to the end, and a step of Joey NMT
-# takes the longer, the more there is before it. No reference is as long.
+# A lower length limit than the default: models at an early stage generate up to the limit, and the cost of a
+# step in Joey NMT grows with the length of the prefix. No reference is longer than this limit.
 _LENGTH = {"max_length_factor": 2.0, "max_length_extra": 10}
 _SEARCH = SearchConfig.model_validate(_LENGTH)
-_TOLD = {**_LENGTH, "batch": 64, "length_penalty": _SEARCH.length_penalty}  # to those that have to be told
+_PEER_OPTIONS = {**_LENGTH, "batch": 64, "length_penalty": _SEARCH.length_penalty}
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Weights that were saved after so many updates, and the clock at that update."""
+    """Saved weights: the number of updates and the training time up to that update."""
 
     step: int
-    seconds: float  # since the first update, with saving all earlier checkpoints
-    seconds_from_start: float  # of the process
-    target_tokens: int  # real ones, seen so far
+    seconds: float  # since the first update, including the time to save earlier checkpoints
+    seconds_from_start: float  # since the process started
+    target_tokens: int  # without padding, up to this update
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """A toolkit that trains and translates; paths are inside the folder that it trains in."""
+class Toolkit:
+    """A toolkit that trains and translates. Paths are relative to its training folder."""
 
     train: Callable[[Transformer, Workload, Path, Path], Measurement]
     metrics: str
-    saved: str  # a checkpoint, with {step}
-    decoder: Callable[[Path, int, Path], Decoder]  # of the folder, the step and the environments
+    saved: str  # path of a checkpoint, with the placeholder {step}
+    decoder: Callable[[Path, int, Path], Decoder]  # (folder, step, environments)
 
     def checkpoints(self, folder: Path, start_to_first_update: float, every: int) -> list[Checkpoint]:
-        """What was saved in that folder, oldest first."""
+        """Return the checkpoints saved in the folder, oldest first."""
         updates = read_updates(folder / self.metrics)
         steps = {u.step for u in updates if u.step % every == 0 and self.file(folder, u.step).exists()}
-        return clocked([u for u in updates if u.step in steps], updates[0], start_to_first_update)
+        return with_times([u for u in updates if u.step in steps], updates[0], start_to_first_update)
 
     def file(self, folder: Path, step: int) -> Path:
         return folder / self.saved.format(step=step)
 
 
-def clocked(updates: list[Update], first: Update, start_to_first_update: float) -> list[Checkpoint]:
-    """Checkpoints of these updates; what comes before the first one, such as reading data, is no training."""
+def with_times(updates: list[Update], first: Update, start_to_first_update: float) -> list[Checkpoint]:
+    """Return the checkpoints of these updates, timed from the first update (reading data is excluded)."""
     return [
         Checkpoint(
             step=update.step,
@@ -83,34 +83,34 @@ def _ours(folder: Path, step: int, _environments: Path) -> Decoder:
 
 
 def _opennmt(folder: Path, step: int, environments: Path) -> Decoder:
-    file = CONTESTANTS["opennmt"].file(folder, step)
+    file = TOOLKITS["opennmt"].file(folder, step)
     longest = _SEARCH.max_length(_SEARCH.batch_tokens)
-    options = {**_TOLD, "file": str(file), "pieces": True, "batch_type": "sents", "max_length": longest}
+    options = {**_PEER_OPTIONS, "file": str(file), "pieces": True, "batch_type": "sents", "max_length": longest}
     return _peer(OPENNMT, "opennmt_translate.py", options, "pieces", environments)
 
 
 def _huggingface(folder: Path, step: int, environments: Path) -> Decoder:
-    file = CONTESTANTS["huggingface"].file(folder, step)
-    options = {**_TOLD, "folder": str(file), "shift": UNK + 1, "early_stopping": True}
+    file = TOOLKITS["huggingface"].file(folder, step)
+    options = {**_PEER_OPTIONS, "folder": str(file), "shift": UNK + 1, "early_stopping": True}
     return _peer(HUGGINGFACE, "huggingface_generate.py", options, "ids", environments)
 
 
 def _joeynmt(folder: Path, step: int, environments: Path) -> Decoder:
-    file = CONTESTANTS["joeynmt"].file(folder, step)
-    options = {**_TOLD, "file": str(file), "config": str(folder / "config.yaml")}
+    file = TOOLKITS["joeynmt"].file(folder, step)
+    options = {**_PEER_OPTIONS, "file": str(file), "config": str(folder / "config.yaml")}
     return _peer(JOEYNMT, "joeynmt_translate.py", options, "pieces", environments)
 
 
 def _peer(
-    environment: Environment, driver: str, options: dict[str, Any], speaks: Speech, environments: Path
+    environment: Environment, driver: str, options: dict[str, Any], interface: Interface, environments: Path
 ) -> Decoder:
     python = environment.python(environments)
-    return Decoder(environment.package, environment.version, driver, options, speaks, python)
+    return Decoder(environment.package, environment.version, driver, options, interface, python)
 
 
-CONTESTANTS = {
-    "seqloom": Contestant(seqloom, "run/metrics.jsonl", "run/checkpoints/step-{step}", _ours),
-    "opennmt": Contestant(opennmt, "metrics.jsonl", "model_step_{step}.pt", _opennmt),
-    "huggingface": Contestant(huggingface, "metrics.jsonl", "model/checkpoint-{step}", _huggingface),
-    "joeynmt": Contestant(joeynmt, "metrics.jsonl", "model/{step}.ckpt", _joeynmt),
+TOOLKITS = {
+    "seqloom": Toolkit(seqloom, "run/metrics.jsonl", "run/checkpoints/step-{step}", _ours),
+    "opennmt": Toolkit(opennmt, "metrics.jsonl", "model_step_{step}.pt", _opennmt),
+    "huggingface": Toolkit(huggingface, "metrics.jsonl", "model/checkpoint-{step}", _huggingface),
+    "joeynmt": Toolkit(joeynmt, "metrics.jsonl", "model/{step}.ckpt", _joeynmt),
 }

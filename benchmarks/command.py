@@ -1,18 +1,23 @@
-"""What all benchmarks share as commands: error messages without a traceback, and options for figures."""
+"""Code shared by all benchmarks: the data folder, figure options, error messages without a traceback."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from seqloom import SeqloomError
 from seqloom.inspect.picture import PAGE, STYLES, check_suffix, style_named
 
 
+def data_folder(environment: Mapping[str, str]) -> Path:
+    """Return the data folder: SEQLOOM_DATA, or shared/data next to the repository."""
+    return Path(environment.get("SEQLOOM_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+
+
 def run_command(main: Callable[[], None]) -> None:
-    """Run a benchmark; a SeqloomError is printed and ends it with exit code 2."""
+    """Run a benchmark; print a SeqloomError without a traceback and exit with code 2."""
     try:
         main()
     except SeqloomError as error:
@@ -21,20 +26,20 @@ def run_command(main: Callable[[], None]) -> None:
 
 
 def add_figure_options(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
-    """Add --out and --style; both are checked before anything is measured."""
+    """Add --out and --style. Both are validated before the benchmark starts."""
     parser.add_argument(
         "--out",
         type=_figure_path,
         required=required,
         metavar="FIGURE",
-        help="figure: .png, .svg or .pdf",
+        help="write a figure (.png, .svg or .pdf)",
     )
     parser.add_argument(
         "--style",
         type=style_named,
         default=PAGE,
         metavar=f"{{{','.join(STYLES)}}}",
-        help="of the figure (default: page)",
+        help="style of the figure (default: page)",
     )
 
 

@@ -1,9 +1,9 @@
-"""Translates text with CTranslate2 as its documentation shows, tokenised by the run's own tokenizer.
+"""Translate text with CTranslate2 as its documentation recommends, using the tokenizer of the run.
 
     PYTHON ctranslate2_translate.py TASK.json RESULT.json
 
-Given `max_batch_size`, translate_batch sorts the lines by length and cuts them into batches, which its workers
-share (`inter_threads`).
+With `max_batch_size`, translate_batch sorts the lines by length and splits them into batches for its workers
+(`inter_threads`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stopwatch import Translate, run
 def load(options: dict[str, Any]) -> Translate:
     import ctranslate2
 
-    from seqloom.exchange.ctranslate2 import token_names
+    from seqloom.export.ctranslate2.convert import token_names
     from seqloom.text.pair import TokenizerPair
 
     folder = Path(options["folder"])

@@ -1,17 +1,17 @@
-"""Decoding speed of seqloom's engines and of their peers on the same weights, measured in turn on one machine.
+"""Decoding speed of seqloom's engines and of other toolkits with the same weights on the same machine.
 
     python benchmarks/decode.py [--run RUN] [--lines 1000] [--repeats 3] [--only NAME …] [--json out.json]
 
-The first lines of Multi30k's test_2016_flickr, English to German, greedy and with a beam of 5: all together in
-batches, then 100 of them one by one. The model is a Transformer of 3+3 layers, width 256, joint vocabulary of
-8,000; the run is trained first if it is not there. Every contestant is a process of its own, on as many
-processors as --threads says.
+Each system translates the first lines of Multi30k's test_2016_flickr, English to German, greedily and with beam
+5: first all lines in batches, then 100 lines one at a time. The model is a Transformer with 3 + 3 layers, width
+256 and a joint vocabulary of 8,000. The run is trained first if it does not exist. Each system runs in its own
+process on --threads processors.
 
-    seqloom-torch, seqloom-ctranslate2, seqloom-int8    as a user gets them who sets nothing; text in, text out
-    ctranslate2-[int8-]workers|threads                  plain CTranslate2: workers of one thread, or one worker;
+    seqloom-torch, seqloom-ctranslate2, seqloom-int8    default settings; text in, text out
+    ctranslate2-[int8-]workers|threads                  plain CTranslate2: one thread per worker, or one worker;
                                                         text in, text out, with the same tokenizer
-    huggingface, huggingface-count, opennmt             the same weights in their formats; ids in, ids out; the
-                                                        second ends its beams by our rule, not by its own
+    huggingface, huggingface-count, opennmt             the same weights in their formats; ids in, ids out;
+                                                        huggingface-count uses seqloom's stopping rule
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from command import run_command
-from decoders import CONTESTANTS, OURS, PLAIN, TORCH, Decoder, Result, Setup, run_decoder
+from decoders import OURS, PLAIN, SYSTEMS, TORCH, Decoder, Result, Setup, run_decoder
 from machine import Machine, describe
 from rich import box
 from rich.console import Console
@@ -37,7 +37,7 @@ from rich.table import Table
 from workload import Transformer, find_multi30k, unpacked
 
 import seqloom
-from seqloom.run import Run
+from seqloom.run.directory import Run
 
 BEAMS = (1, 5)
 _TEST = "test_2016_flickr"
@@ -45,7 +45,7 @@ _TEST = "test_2016_flickr"
 
 @dataclass(frozen=True)
 class Summary:
-    """One search of one contestant: medians of its runs."""
+    """Results of one system with one beam size: medians over its runs."""
 
     name: str
     title: str
@@ -54,17 +54,17 @@ class Summary:
     sentences_per_second: float
     slowest: float
     fastest: float
-    ratio: float | None  # of this rate to that of our torch engine
-    p50: float  # milliseconds of a line alone
+    ratio: float | None  # to the rate of our torch engine
+    p50: float  # milliseconds for a single line
     p95: float
     bleu: float
-    equal: int | None  # answers that are those of our torch engine
-    start_to_first_answer: float
+    equal: int | None  # outputs identical to those of our torch engine
+    start_to_first_output: float
 
 
 @dataclass(frozen=True)
 class Target:
-    """A ratio that is to be reached."""
+    """A ratio and the minimum it should reach."""
 
     what: str
     ratio: float
@@ -75,11 +75,11 @@ class Target:
         return self.ratio >= self.least
 
 
-def trained(folder: Path, data: Path, steps: int) -> Path:
-    """The run in that folder, which is trained for so many updates if it is not there yet."""
+def train_if_missing(folder: Path, data: Path, steps: int) -> Path:
+    """Return the folder of a run; train it for `steps` updates if it does not exist."""
     if folder.exists():
         return folder
-    print(f"training a model for {steps:,} updates into {folder}", file=sys.stderr)
+    print(f"training {folder} for {steps:,} updates", file=sys.stderr)
     files = {
         f"data.{part}": str(path if path.is_file() else path.with_name(path.stem))
         for part, path in (
@@ -104,7 +104,7 @@ def trained(folder: Path, data: Path, steps: int) -> Path:
 def compare(
     decoders: Mapping[str, Decoder], setup: Setup, lines: Sequence[str], repeats: int, single: int
 ) -> dict[str, list[Result]]:
-    """The results of every contestant, which take turns, `repeats` times over."""
+    """Return the results of every system. The systems take turns, `repeats` times."""
     results: dict[str, list[Result]] = {name: [] for name in decoders}
     for repeat in range(repeats):
         for name, decoder in decoders.items():
@@ -118,7 +118,7 @@ def compare(
 def summarise(
     decoders: Mapping[str, Decoder], results: Mapping[str, Sequence[Result]], references: Sequence[str]
 ) -> list[Summary]:
-    """One summary per contestant and beam."""
+    """Return one summary per system and beam size."""
     from sacrebleu.metrics.bleu import BLEU
 
     summaries = []
@@ -128,7 +128,7 @@ def summarise(
         for name, runs in results.items():
             timings = [run.searches[beam] for run in runs]
             rates = [len(references) / timing.seconds for timing in timings]
-            answers = timings[0].answers
+            outputs = timings[0].outputs
             summaries.append(
                 Summary(
                     name=name,
@@ -141,22 +141,22 @@ def summarise(
                     ratio=statistics.median(rates) / statistics.median(own) if own else None,
                     p50=statistics.median(1e3 * percentile(t.latencies, 50) for t in timings),
                     p95=statistics.median(1e3 * percentile(t.latencies, 95) for t in timings),
-                    bleu=BLEU().corpus_score(answers, [list(references)]).score,
-                    equal=sum(map(str.__eq__, answers, ours[0].answers)) if ours else None,
-                    start_to_first_answer=statistics.median(run.start_to_first_answer for run in runs),
+                    bleu=BLEU().corpus_score(outputs, [list(references)]).score,
+                    equal=sum(map(str.__eq__, outputs, ours[0].outputs)) if ours else None,
+                    start_to_first_output=statistics.median(run.start_to_first_output for run in runs),
                 )
             )
     return summaries
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest value that is not below so many percent of all."""
+    """Return the given percentile (nearest rank)."""
     return sorted(values)[max(0, -(-len(values) * percent // 100) - 1)]
 
 
 def targets(summaries: Sequence[Summary]) -> list[Target]:
-    """What is to be reached, as far as the contestants for it took part."""
-    wanted = []
+    """Return the targets whose systems were measured."""
+    found = []
     for beam in BEAMS:
         rows = {row.name: row for row in summaries if row.beam == beam}
         for peer, least in (
@@ -164,28 +164,29 @@ def targets(summaries: Sequence[Summary]) -> list[Target]:
         ):
             if TORCH in rows and peer in rows:
                 ratio = rows[TORCH].sentences_per_second / rows[peer].sentences_per_second
-                wanted.append(Target(f"{rows[TORCH].title} to {rows[peer].title}, beam {beam}", ratio, least))
+                found.append(Target(f"{rows[TORCH].title} to {rows[peer].title}, beam {beam}", ratio, least))
         ours = [row for name, row in rows.items() if name.startswith(OURS)]
         plain = [row for name, row in rows.items() if name.startswith(PLAIN)]
         if ours and plain:
             search = "greedy" if beam == 1 else f"beam {beam}"
             rate = max(r.sentences_per_second for r in ours) / max(r.sentences_per_second for r in plain)
-            wanted.append(Target(f"the best of ours to the best plain CTranslate2, {search}", rate, 1.0))
+            found.append(Target(f"best of seqloom to best plain CTranslate2, {search}", rate, 1.0))
             speed = min(r.p50 for r in plain) / min(r.p50 for r in ours)
-            wanted.append(Target(f"the same by the p50 of a line alone, {search}", speed, 1.0))
-    return wanted
+            found.append(Target(f"the same by the p50 of single lines, {search}", speed, 1.0))
+    return found
 
 
 def show(machine: Machine, lines: int, batch: int, summaries: Sequence[Summary]) -> None:
-    """Prints the machine's facts, a table for each search and the targets."""
+    """Print the machine, one table per beam size, and the targets."""
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     console.print(
         f"{machine.cpu}, {machine.cores} cores, {machine.threads} threads, Python {machine.python}, "
-        f"torch {machine.torch}, {machine.date}; {lines:,} sentences, batches of {batch} where one has to say"
+        f"torch {machine.torch}, {machine.date}; {lines:,} sentences, "
+        f"batches of {batch} for systems without automatic batching"
     )
     for beam in BEAMS:
         table = Table("greedy" if beam == 1 else f"beam {beam}", box=box.MARKDOWN)
-        for title in ("sentences/s", "range", "to torch", "p50", "p95", "BLEU", "equal", "first answer"):
+        for title in ("sentences/s", "range", "to torch", "p50", "p95", "BLEU", "equal", "first output"):
             table.add_column(title, justify="right")
         for row in (summary for summary in summaries if summary.beam == beam):
             table.add_row(
@@ -197,45 +198,48 @@ def show(machine: Machine, lines: int, batch: int, summaries: Sequence[Summary])
                 f"{row.p95:.1f} ms",
                 f"{row.bleu:.1f}",
                 "–" if row.equal is None else f"{row.equal:,}",
-                f"{row.start_to_first_answer:.1f} s",
+                f"{row.start_to_first_output:.1f} s",
             )
         console.print(table)
     for target in targets(summaries):
         reached = "reached" if target.reached else "MISSED"
-        console.print(f"{target.what}: {target.ratio:.2f}, at least {target.least:g}: {reached}")
+        console.print(f"{target.what}: {target.ratio:.2f} (target: at least {target.least:g}): {reached}")
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--run", type=Path, help="a run directory; trained there first if there is none")
+    parser.add_argument("--run", type=Path, help="run directory; trained first if it does not exist")
     parser.add_argument(
-        "--train-steps", type=int, default=2000, help="updates of a run that is trained (default: %(default)s)"
+        "--train-steps",
+        type=int,
+        default=2000,
+        help="updates if --run is trained (default: %(default)s)",
     )
-    parser.add_argument("--lines", type=int, default=1000, help="of the test file (default: %(default)s)")
-    parser.add_argument("--single", type=int, default=100, help="lines one by one (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each (default: %(default)s)")
-    parser.add_argument("--batch", type=int, default=64, help="sentences (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=2, help="processors (default: %(default)s)")
-    parser.add_argument("--only", nargs="+", metavar="NAME", choices=CONTESTANTS, default=list(CONTESTANTS))
+    parser.add_argument("--lines", type=int, default=1000, help="number of test lines (default: %(default)s)")
+    parser.add_argument("--single", type=int, default=100, help="lines for the latency (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each system (default: %(default)s)")
+    parser.add_argument("--batch", type=int, default=64, help="sentences per batch (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=2, help="number of processors (default: %(default)s)")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument(
         "--environments", type=Path, default=Path.home() / ".cache" / "seqloom" / "peers", metavar="FOLDER"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all measurements as JSON")
     return parser.parse_args()
 
 
 def _confine(threads: int) -> None:
-    """Leaves this process and its children so many processors, if it has more."""
+    """Restrict this process and its children to the given number of processors."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 
 
-def _without_answers(result: Result) -> dict[str, Any]:
+def _without_outputs(result: Result) -> dict[str, Any]:
     data = asdict(result)
     for timing in data["searches"].values():
-        del timing["answers"]
+        del timing["outputs"]
     return data
 
 
@@ -248,10 +252,10 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory(prefix="seqloom-benchmark-") as temporary:
         work = Path(temporary)
-        run = trained(options.run or work / "run", data, options.train_steps)
+        run = train_if_missing(options.run or work / "run", data, options.train_steps)
         _confine(options.threads)
         setup = Setup(run, work, options.environments, options.threads, options.batch)
-        decoders = {name: make(setup) for name, make in CONTESTANTS.items() if name in options.only}
+        decoders = {name: make(setup) for name, make in SYSTEMS.items() if name in options.only}
         results = compare(decoders, setup, sources, options.repeats, options.single)
         model = Run.open(run).config().model.model_dump(mode="json")
         vocabulary = setup.tokenizers.target.size
@@ -266,7 +270,7 @@ def main() -> None:
             "batch": options.batch,
             "summary": [asdict(summary) for summary in summaries],
             "targets": [{**asdict(target), "reached": target.reached} for target in targets(summaries)],
-            "runs": {name: [_without_answers(result) for result in runs] for name, runs in results.items()},
+            "runs": {name: [_without_outputs(result) for result in runs] for name, runs in results.items()},
         }
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 

@@ -1,9 +1,9 @@
-"""Where the time of our torch search goes, by kind of operation.
+"""Profile of our torch beam search: time by kind of operation.
 
     python benchmarks/decode_profile.py RUN FILE [--lines 400] [--beam 5] [--threads 1]
 
-RUN is a run directory and FILE has a source per line, gzip or not. Shares are of the processor's time in
-operations of torch; Python between them is not in it.
+RUN is a run directory and FILE has one source per line (plain or gzipped). Percentages refer to the CPU time
+spent in torch operators, without the Python code between them.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pathlib import Path
 import torch
 from command import run_command
 from machine import describe
-from training_profile import spent
+from training_profile import profile_kinds
 
 from seqloom.data.lines import lines
-from seqloom.exchange.engines import load_translator
+from seqloom.decode.select import load_translator
 
-KINDS = {  # the first that is part of an operator's name
-    "products of matrices": ("::mm", "addmm"),
-    "products of heads": ("bmm", "scaled_dot_product", "flash"),
-    "following survivors, dropping sentences": ("index_select",),
+KINDS = {  # the first kind with a matching part of the operator name
+    "matrix products": ("::mm", "addmm"),
+    "attention products": ("bmm", "scaled_dot_product", "flash"),
+    "reordering hypotheses, removing finished sentences": ("index_select",),
     "softmax over the vocabulary": ("log_softmax",),
-    "softmax of attention": ("softmax",),
-    "finding the best": ("topk", "amax", "gather", "sort"),
+    "attention softmax": ("softmax",),
+    "selecting the best tokens": ("topk", "amax", "gather", "sort"),
     "copies": ("copy_", "cat", "clone"),
     "layer norm": ("layer_norm",),
 }
@@ -36,18 +36,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("run", type=Path)
-    parser.add_argument("file")
-    parser.add_argument("--lines", type=int, default=400, help="of the file (default: %(default)s)")
-    parser.add_argument("--beam", type=int, default=5, help="default: %(default)s")
-    parser.add_argument("--threads", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("run", type=Path, metavar="RUN")
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("--lines", type=int, default=400, help="number of lines (default: %(default)s)")
+    parser.add_argument("--beam", type=int, default=5, help="beam size (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=1, help="number of threads (default: %(default)s)")
     options = parser.parse_args()
     translator = load_translator(
         options.run, "torch", threads=options.threads, search={"beam": options.beam}, scores=False
     )
     sources = list(islice(lines(options.file), options.lines))
     translator.translate(sources[:50])
-    seconds = spent(translator.translate, [sources], KINDS)
+    seconds = profile_kinds(translator.translate, [sources], KINDS)
     machine = describe(options.threads, torch.__version__)
     print(f"{machine.cpu}, {machine.threads} threads, torch {machine.torch}, {machine.date}\n")
     total = sum(seconds.values())

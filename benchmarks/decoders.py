@@ -1,7 +1,7 @@
-"""Who takes part in decode.py, each as a driver beside this file and what it is told, and how one is run.
+"""The systems compared by decode.py: the driver script and options of each, and how to run one.
 
-A further contestant is a driver that hands its loader to stopwatch.py and a function that returns a `Decoder`,
-named among CONTESTANTS.
+To add a system, write a driver that passes its loader to stopwatch.py and a function that returns a `Decoder`,
+and add the function to SYSTEMS.
 """
 
 from __future__ import annotations
@@ -16,24 +16,23 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from measure import child_environment
+from measure import child_environment, process_failed
 from peers import HUGGINGFACE, OPENNMT
 
-from seqloom import SeqloomError, __version__
+from seqloom import __version__
 from seqloom.decode.config import SearchConfig
-from seqloom.run import Run
+from seqloom.run.directory import Run
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import UNK
 
 _HERE = Path(__file__).resolve().parent
 
+Interface = Literal["text", "ids", "pieces"]  # what a system reads and writes
 
-Speech = Literal["text", "ids", "pieces"]
 
-
-class Place(Protocol):
-    """Where contestants run."""
+class DecodingSetup(Protocol):
+    """The settings that run_decoder needs."""
 
     @property
     def tokenizers(self) -> TokenizerPair: ...
@@ -42,18 +41,18 @@ class Place(Protocol):
     def threads(self) -> int: ...
 
     @property
-    def work(self) -> Path: ...  # what they cache is kept here
+    def work(self) -> Path: ...  # folder for caches
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What contestants are made of."""
+    """Settings from which the decoders are built."""
 
     run: Path
-    work: Path  # an empty folder for the run in other formats
+    work: Path  # empty folder for exports of the run
     environments: Path
     threads: int
-    batch: int  # sentences, for those that have to be told
+    batch: int  # sentences per batch, for systems without automatic batching
 
     @cached_property
     def search(self) -> SearchConfig:
@@ -64,8 +63,8 @@ class Setup:
         return Run.open(self.run).tokenizers()
 
     def exported(self, quantization: str) -> str:
-        """The folder that `seqloom export --to ctranslate2` makes of the run, once."""
-        from seqloom.exchange.ctranslate2_export import export_ctranslate2
+        """Return the CTranslate2 export of the run; created on first use."""
+        from seqloom.export.ctranslate2.export import export_ctranslate2
 
         folder = self.work / quantization
         if not folder.exists():
@@ -75,38 +74,44 @@ class Setup:
 
 @dataclass(frozen=True)
 class Decoder:
-    """A contestant, ready to run."""
+    """A system with its driver script and options."""
 
     title: str
     version: str
     driver: str
     options: dict[str, Any]
-    speaks: Speech = "text"
+    interface: Interface = "text"
     python: str = sys.executable
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What one search took, and what it found."""
+    """Times and outputs of one search."""
 
-    seconds: float  # for all lines, in batches
-    latencies: list[float] = field(repr=False)  # seconds of each line that went alone
-    answers: list[str] = field(repr=False)
+    seconds: float  # all lines in batches
+    latencies: list[float] = field(repr=False)  # seconds per line, translated one at a time
+    outputs: list[str] = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Result:
-    """One run of one contestant."""
+    """Results of one run of a system."""
 
-    start_to_first_answer: float  # seconds, with loading the model
-    searches: dict[int, Timing]  # by beam
+    start_to_first_output: float  # seconds, including loading the model
+    searches: dict[int, Timing]  # by beam size
 
 
 def run_decoder(
-    decoder: Decoder, setup: Place, lines: Sequence[str], beams: Sequence[int], *, single: int, folder: Path
+    decoder: Decoder,
+    setup: DecodingSetup,
+    lines: Sequence[str],
+    beams: Sequence[int],
+    *,
+    single: int,
+    folder: Path,
 ) -> Result:
-    """What a contestant does with the lines, in a process of its own."""
-    given = spoken(lines, setup.tokenizers.source, decoder.speaks)
+    """Translate the lines with a system in a separate process and return the results."""
+    given = encode_lines(lines, setup.tokenizers.source, decoder.interface)
     task, result, log = (folder / name for name in ("task.json", "result.json", "output.log"))
     content = {"lines": given, "beams": list(beams), "single": single, "options": decoder.options}
     task.write_text(json.dumps(content), encoding="utf-8")
@@ -119,38 +124,35 @@ def run_decoder(
             check=False,
         )
     if done.returncode != 0:
-        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
-        raise SeqloomError(
-            f"{decoder.title} ended with exit code {done.returncode}; the end of its log:\n{tail}"
-        )
+        raise process_failed(decoder.title, done.returncode, log)
     found = json.loads(result.read_text(encoding="utf-8"))
     timings = {
         int(beam): Timing(
             timing["seconds"],
             timing["latencies"],
-            understood(timing["answers"], setup.tokenizers.target, decoder.speaks),
+            decode_outputs(timing["outputs"], setup.tokenizers.target, decoder.interface),
         )
         for beam, timing in found["searches"].items()
     }
-    return Result(found["start_to_first_answer"], timings)
+    return Result(found["start_to_first_output"], timings)
 
 
-def spoken(lines: Sequence[str], tokenizer: Tokenizer, speech: Speech) -> list[str]:
-    """Text as a contestant takes it."""
-    if speech == "text":
+def encode_lines(lines: Sequence[str], tokenizer: Tokenizer, interface: Interface) -> list[str]:
+    """Convert text to the input format of a system."""
+    if interface == "text":
         return list(lines)
     ids = [tokenizer.encode(line) for line in lines]
-    return [" ".join(map(str, line) if speech == "ids" else tokenizer.pieces(line)) for line in ids]
+    return [" ".join(map(str, line) if interface == "ids" else tokenizer.pieces(line)) for line in ids]
 
 
-def understood(answers: Sequence[str], tokenizer: Tokenizer, speech: Speech) -> list[str]:
-    """The text of what a contestant answers; a piece that is not ours is the unknown token."""
-    if speech == "text":
-        return list(answers)
-    if speech == "ids":
-        return [tokenizer.decode(map(int, answer.split())) for answer in answers]
+def decode_outputs(outputs: Sequence[str], tokenizer: Tokenizer, interface: Interface) -> list[str]:
+    """Convert the outputs of a system to text. Pieces outside the vocabulary become the unknown token."""
+    if interface == "text":
+        return list(outputs)
+    if interface == "ids":
+        return [tokenizer.decode(map(int, output.split())) for output in outputs]
     ids = {piece: id for id, piece in enumerate(tokenizer.pieces(range(tokenizer.size)))}
-    return [tokenizer.decode(ids.get(piece, UNK) for piece in answer.split(" ") if piece) for answer in answers]
+    return [tokenizer.decode(ids.get(piece, UNK) for piece in output.split(" ") if piece) for output in outputs]
 
 
 def _ours_torch(setup: Setup) -> Decoder:
@@ -159,7 +161,7 @@ def _ours_torch(setup: Setup) -> Decoder:
 
 
 def _ours_ctranslate2(setup: Setup) -> Decoder:
-    """Nothing is set: `auto` finds that CTranslate2 is exact for the run, and how many workers it has."""
+    """Return seqloom with default settings: `auto` selects CTranslate2 and the number of workers."""
     options = {"folder": str(setup.run), "engine": "auto", "expected": "ctranslate2"}
     return Decoder("seqloom, CTranslate2 float32", __version__, "seqloom_translate.py", options)
 
@@ -170,7 +172,7 @@ def _ours_int8(setup: Setup) -> Decoder:
 
 
 def _plain(setup: Setup, *, quantization: str, workers: bool) -> Decoder:
-    """As many workers of one thread as there are processors, or one worker with as many threads."""
+    """Return plain CTranslate2 with one single-threaded worker per processor, or one multi-threaded worker."""
     layout = (setup.threads, 1) if workers else (1, setup.threads)
     options = {
         "folder": setup.exported(quantization),
@@ -185,7 +187,7 @@ def _plain(setup: Setup, *, quantization: str, workers: bool) -> Decoder:
 
 
 def _huggingface(setup: Setup, *, early_stopping: bool) -> Decoder:
-    """Its generate with the rule that ends a beam by default, or with ours."""
+    """Return Hugging Face's generate with its default stopping rule, or with ours (early_stopping)."""
     from peer_models import write_huggingface
 
     folder = setup.work / "huggingface"
@@ -200,7 +202,7 @@ def _huggingface(setup: Setup, *, early_stopping: bool) -> Decoder:
         "max_length_extra": setup.search.max_length_extra,
     }
     python = HUGGINGFACE.python(setup.environments)
-    title = "Hugging Face generate" + (", our stop rule" if early_stopping else "")
+    title = "Hugging Face generate" + (", our stopping rule" if early_stopping else "")
     return Decoder(title, HUGGINGFACE.version, "huggingface_generate.py", options, "ids", python)
 
 
@@ -227,8 +229,8 @@ def _opennmt(setup: Setup) -> Decoder:
     )
 
 
-TORCH, OURS, PLAIN = "seqloom-torch", "seqloom-", "ctranslate2-"  # a name and beginnings of names
-CONTESTANTS: dict[str, Callable[[Setup], Decoder]] = {
+TORCH, OURS, PLAIN = "seqloom-torch", "seqloom-", "ctranslate2-"  # one name and two prefixes
+SYSTEMS: dict[str, Callable[[Setup], Decoder]] = {
     TORCH: _ours_torch,
     "seqloom-ctranslate2": _ours_ctranslate2,
     "seqloom-int8": _ours_int8,

@@ -1,12 +1,13 @@
-"""Spoken digits by model: how many are written right, by speakers that were heard before and by new ones.
+"""Spoken-digit recognition by model, for speakers seen in training and for new speakers.
 
     python benchmarks/digits.py --records digits.jsonl --runs runs/digits --out digits.png [--folds mixed theo]
 
-Sound, DIGIT_SPEAKER_INDEX.wav, becomes 13 cepstra with their slopes every 10 ms; the answer is the word. The
-fold `mixed` tests the first five recordings of every digit by every speaker and learns from later ones; a fold
-named after a speaker tests all of that speaker and learns from the others. Every run has the options of
-recipes/spoken-digits.yaml but those of its model, if it has another. A test file is decoded once, when its run
-has ended. What is recorded is not done again, so the command can be broken off and repeated.
+The input is a recording, DIGIT_SPEAKER_TAKE.wav, as 13 cepstral coefficients with deltas every 10 ms; the
+output is the word. The fold `mixed` tests the first five recordings of every digit by every speaker and trains
+on the others. A fold named after a speaker tests all recordings of that speaker and trains on the other
+speakers. Every run uses recipes/spoken-digits.yaml, except for the model options if the model differs. Each
+test file is decoded once, after its run is finished. Recorded trials are skipped, so an interrupted command can
+be repeated.
 """
 
 from __future__ import annotations
@@ -18,21 +19,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from command import run_command
-from trials import Row, bar_figure, conduct, exact_trial, grouped, trial_parser
+from command import data_folder, run_command
+from trials import Row, bar_figure, exact_trial, grouped, run_trials, trial_parser
 
 from seqloom import SeqloomError
-from seqloom.config import Config, compose, read_yaml
 from seqloom.inspect.picture import save_figure
+from seqloom.run.config import Config, compose, read_yaml
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "spoken-digits.yaml"
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 SPEAKERS = ("george", "jackson", "lucas", "nicolas", "theo", "yweweler")
 FOLDS = ("mixed", *SPEAKERS)
-TESTED, HELD_OUT = range(5, 10), range(10, 13)  # recordings of the mixed fold; the data begins with number 5
-
-
-# What a model other than the recipe's is better with.
+TESTED, HELD_OUT = range(5, 10), range(10, 13)  # recordings of the fold mixed; numbers start at 5
+# Options for models other than the one in the recipe.
 OPTIONS: dict[str, dict[str, Any]] = {
     "transformer": {"model.size": "tiny", "model.dropout": 0.3, "train.learning_rate": 0.001},
     "hmm-classifier": {"text.stack": 1},
@@ -45,36 +44,35 @@ class Clip(NamedTuple):
     path: Path
     word: str
     speaker: str
-    index: int
+    take: int
 
 
 def find_clips(environment: Mapping[str, str]) -> list[Clip]:
-    """All recordings, under SEQLOOM_DATA or beside the repository."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(environment.get("SEQLOOM_DATA", beside)) / "spoken-digits"
+    """Return all recordings in SEQLOOM_DATA, or in shared/data next to the repository."""
+    folder = data_folder(environment) / "spoken-digits"
     clips = []
     for path in sorted(folder.glob("*.wav")):
-        digit, speaker, index = path.stem.split("_")
-        clips.append(Clip(path, WORDS[int(digit)], speaker, int(index)))
+        digit, speaker, take = path.stem.split("_")
+        clips.append(Clip(path, WORDS[int(digit)], speaker, int(take)))
     if not clips:
         raise SeqloomError(
-            f"Spoken digits are needed for this benchmark, but {folder} has no .wav file.",
-            "set SEQLOOM_DATA to the folder that holds spoken-digits/: DIGIT_SPEAKER_INDEX.wav",
+            f"No .wav files in {folder}.",
+            "Set SEQLOOM_DATA to the folder that contains spoken-digits/DIGIT_SPEAKER_TAKE.wav.",
         )
     return clips
 
 
 def part_of(clip: Clip, fold: str) -> str:
-    """What the recording is for in a fold: train, valid or test."""
+    """Return the part of a fold that the recording belongs to: train, valid or test."""
     if fold == "mixed":
-        return "test" if clip.index in TESTED else "valid" if clip.index in HELD_OUT else "train"
+        return "test" if clip.take in TESTED else "valid" if clip.take in HELD_OUT else "train"
     if clip.speaker == fold:
         return "test"
-    return "valid" if clip.index in TESTED else "train"
+    return "valid" if clip.take in TESTED else "train"
 
 
 def write_tables(clips: Iterable[Clip], fold: str, folder: Path) -> dict[str, Path]:
-    """The tables of a fold, path and word in every line."""
+    """Write the tables of a fold, with path and word in each line, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = {part: folder / f"{fold}-{part}.tsv" for part in ("train", "valid", "test")}
     lines: dict[str, list[str]] = {part: [] for part in tables}
@@ -86,7 +84,7 @@ def write_tables(clips: Iterable[Clip], fold: str, folder: Path) -> dict[str, Pa
 
 
 def configure(tables: Mapping[str, Path], model: str, seed: int, steps: int | None = None) -> Config:
-    """The options of one run: the recipe's; another model has its own section `model`."""
+    """Return the config of one run: the recipe, with the section `model` replaced for other models."""
     recipe = read_yaml(RECIPE)
     if recipe["model"]["name"] != model:
         recipe["model"] = {"name": model}
@@ -97,18 +95,18 @@ def configure(tables: Mapping[str, Path], model: str, seed: int, steps: int | No
 
 
 def run(config: Config, folder: Path, test: Path) -> Row:
-    """Trains, decodes the test file and says how it went."""
+    """Train, decode the test file and return the scores."""
     return exact_trial(config, folder, test)[0]
 
 
 def by_fold(rows: Sequence[Row]) -> dict[str, dict[str, list[float]]]:
-    """Accuracy and its interval by fold and model."""
+    """Return accuracy and interval by fold and model."""
     models = list(dict.fromkeys(row["model"] for row in rows))
     return grouped(rows, ("fold", FOLDS), ("model", models), "exact")
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Markdown: a line per fold, a column per model, and the mean over new speakers where all were done."""
+    """Return a Markdown table by fold and model, with the mean over new speakers if all were tested."""
     found = by_fold(rows)
     models = list(dict.fromkeys(row["model"] for row in rows))
     lines = ["| fold | " + " | ".join(f"`{model}`" for model in models) + " |", "|---|" + "---|" * len(models)]
@@ -124,7 +122,7 @@ def parse() -> argparse.Namespace:
     parser = trial_parser(__doc__)
     parser.add_argument("--models", nargs="+", default=["lstm-additive", "transformer"], metavar="MODEL")
     parser.add_argument("--folds", nargs="+", choices=FOLDS, default=FOLDS)
-    parser.add_argument("--steps", type=int, help="updates, if not the recipe's")
+    parser.add_argument("--steps", type=int, help="number of updates (default: as in the recipe)")
     return parser.parse_args()
 
 
@@ -139,12 +137,12 @@ def main() -> None:
 
     plan = product(options.seeds, options.folds, options.models)
     keys = [{"fold": fold, "model": model, "seed": seed} for seed, fold, model in plan]
-    rows = conduct(options.records, keys, trial)
+    rows = run_trials(options.records, keys, trial)
     print(table(rows))
     if options.out:
-        title = "Spoken digits written right: speakers heard before (mixed), and a new speaker at a time"
+        title = "Spoken digits: speakers seen in training (mixed) and one new speaker at a time"
         figure = bar_figure(
-            by_fold(rows), label="right, %", group="speaker", title=title, width=9, style=options.style
+            by_fold(rows), label="accuracy, %", group="speaker", title=title, width=9, style=options.style
         )
         save_figure(figure, options.out)
 

@@ -1,4 +1,4 @@
-"""A virtual environment for a peer: built once, then used again."""
+"""Virtual environments for other toolkits, created once and reused."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from seqloom.errors import SeqloomError
 
 @dataclass(frozen=True)
 class Environment:
-    """What to install for a peer, beside the torch release that seqloom itself runs on."""
+    """The packages of a toolkit, installed together with the torch version that seqloom uses."""
 
     name: str
     package: str
     version: str
     requirements: tuple[str, ...] = ()
-    stubs: tuple[str, ...] = ()  # modules that it imports but does not need here: empty ones will do
+    stubs: tuple[str, ...] = ()  # modules that it imports but does not use here; empty files are created
     torch: str = field(default_factory=lambda: importlib.metadata.version("torch").split("+")[0])
 
     def python(self, environments: Path) -> str:
-        """The interpreter of this environment, which is built first unless it stands already."""
+        """Return the path of the interpreter; create the environment if necessary."""
         folder = environments / self.name
         interpreter, ready = folder / "bin" / "python", folder / "ready.json"
         recipe = json.dumps(asdict(self), sort_keys=True)
@@ -39,7 +39,7 @@ class Environment:
         venv.create(folder, clear=True, with_pip=True)
         torch = f"torch=={self.torch}"
         self._pip(interpreter, torch)
-        # The peer's own pins would bring an older torch; its other requirements are named one by one.
+        # The package pins an older torch, so its other requirements are listed explicitly.
         self._pip(interpreter, "--no-deps", f"{self.package}=={self.version}")
         self._pip(interpreter, torch, *self.requirements)
         for module in self.stubs:
@@ -49,7 +49,8 @@ class Environment:
         command = [str(interpreter), "-m", "pip", "install", "--quiet", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
+            print(done.stderr, file=sys.stderr)
             raise SeqloomError(
-                f"{self.package} could not be installed: pip ended with {done.returncode}.\n{done.stderr}",
-                "see that pip can reach a package index, or leave this peer out by --only",
+                f"Cannot install {self.package}: pip exited with code {done.returncode}.",
+                "Check that pip can reach a package index, or exclude this toolkit with --only.",
             )

@@ -1,11 +1,11 @@
-"""Hidden Markov models: speed and likelihood beside hmmlearn, spoken digits, and tags of real words.
+"""Hidden Markov models: comparison with hmmlearn, spoken digits, and part-of-speech tagging.
 
-    python benchmarks/hmm.py                        hmmlearn and ours, from the same start on the same data
-    python benchmarks/hmm.py --digits runs/digits   one model per digit; folds are those of benchmarks/digits.py
-    python benchmarks/hmm.py --tags runs/tags       English words to parts of speech, 900 and 100 sentences
+    python benchmarks/hmm.py                        hmmlearn and seqloom, same initial model, same data
+    python benchmarks/hmm.py --digits runs/digits   one model per digit; folds as in benchmarks/digits.py
+    python benchmarks/hmm.py --tags runs/tags       part-of-speech tags, 900 training and 100 test sentences
 
-The sequences of the first are drawn from a random model. hmmlearn has no priors, so that both do plain EM. It
-works with one thread; ours is timed with one and with two. `--json FILE` keeps what is printed.
+The comparison samples its sequences from a random model. hmmlearn runs without priors, so both compute plain
+EM. hmmlearn uses one thread; seqloom is timed with one and with two. `--json FILE` writes the results as JSON.
 """
 
 from __future__ import annotations
@@ -23,34 +23,35 @@ from typing import Any
 
 import numpy as np
 import torch
-from command import run_command
+from command import data_folder, run_command
 from digits import FOLDS, SPEAKERS, find_clips, run, write_tables
 from machine import describe
 from torch import Tensor
 
 from seqloom import SeqloomError
-from seqloom.config import compose
-from seqloom.pipeline import train
+from seqloom.run.config import compose
+from seqloom.run.load import load
+from seqloom.run.train import train
 from seqloom.statistical.hmm.gaussian import Gaussians
 from seqloom.statistical.hmm.model import Hmm
 from seqloom.statistical.hmm.starts import chain_start, gaussian_start
 
 STATES = 5
-SHAPES = ((1, 13), (1, 39), (4, 13), (4, 39))  # components of a state, features of a frame
+SHAPES = ((1, 13), (1, 39), (4, 13), (4, 39))  # mixture components per state, features per frame
 THREADS = (1, 2)
-TRAINED = 900  # sentences of the treebank; the rest is the test
+TRAINED = 900  # training sentences of the treebank; the others are the test set
 
 
 @dataclass(frozen=True)
 class Time:
-    """Of the clock, and of the processor: the latter hardly depends on what else the machine does."""
+    """Wall-clock and CPU time; the latter depends little on other load."""
 
     wall: float
     processor: float
 
     @classmethod
     def of(cls, work: Callable[[], Any]) -> tuple[Time, Any]:
-        """The time that the work takes, and what comes of it."""
+        """Return the time of a function call and its result."""
         wall, processor = time.perf_counter(), time.process_time()
         found = work()
         return cls(time.perf_counter() - wall, time.process_time() - processor), found
@@ -58,19 +59,19 @@ class Time:
 
 @dataclass(frozen=True)
 class Race:
-    """Ours and hmmlearn's on the same sequences from the same start."""
+    """seqloom and hmmlearn on the same sequences with the same initial model."""
 
     mixtures: int
     features: int
     frames: int
     iterations: int
     log_likelihood: float  # before the last iteration
-    difference: float  # of hmmlearn's, relative
+    difference: float  # relative, to hmmlearn
     hmmlearn: Time
-    ours: dict[int, Time]  # by threads
+    ours: dict[int, Time]  # by number of threads
 
     def line(self) -> str:
-        """A row of the table."""
+        """Return a row of the table."""
         kind = f"mixture of {self.mixtures}" if self.mixtures > 1 else "Gaussian"
         alone = self.ours[THREADS[0]]
         ratios = [self.hmmlearn.processor / alone.processor]
@@ -83,13 +84,13 @@ class Race:
 
 
 HEAD = (
-    "| emissions | hmmlearn, processor | ours, 1 thread | times as fast | by the clock | the same, 2 threads "
+    "| emissions | hmmlearn, CPU time | seqloom, 1 thread | ratio | wall-clock ratio | with 2 threads "
     "| log-likelihood | relative difference |\n|---|---|---|---|---|---|---|---|"
 )
 
 
 def draw(count: int, mixtures: int, features: int) -> list[Tensor]:
-    """Sequences of 20 to 100 frames from a random model whose states last a while."""
+    """Return sequences of 20 to 100 frames, sampled from a random model with persistent states."""
     random = torch.Generator().manual_seed(1)
     shape = (STATES, mixtures, features)
     means = torch.randn(shape, generator=random, dtype=torch.float64)
@@ -102,8 +103,8 @@ def draw(count: int, mixtures: int, features: int) -> list[Tensor]:
     return [model.sample(length, random)[1] for length in lengths]
 
 
-def theirs(model: Hmm, iterations: int) -> Any:
-    """hmmlearn's model of the same parameters, without priors."""
+def hmmlearn_model(model: Hmm, iterations: int) -> Any:
+    """Return an hmmlearn model with the same parameters, without priors."""
     from hmmlearn.hmm import GMMHMM, GaussianHMM
 
     emission = model.emission
@@ -121,7 +122,7 @@ def theirs(model: Hmm, iterations: int) -> Any:
 
 
 def race(count: int, mixtures: int, features: int, iterations: int) -> Race:
-    """Both, one after the other; packing the sequences counts as ours."""
+    """Run both, one after the other. Our time includes packing the sequences."""
     sequences = draw(count, mixtures, features)
     random = torch.Generator().manual_seed(2)
     model = gaussian_start(sequences[:200], STATES, random, mixtures=mixtures, floor=0.0)
@@ -130,14 +131,14 @@ def race(count: int, mixtures: int, features: int, iterations: int) -> Race:
         torch.set_num_threads(threads)
         ours[threads], fit = Time.of(lambda: model.fit(sequences, iterations=iterations, tolerance=-1.0))
         last = fit.history[-1]
-    other, flat = theirs(model, iterations), torch.cat(sequences).numpy()
+    other, flat = hmmlearn_model(model, iterations), torch.cat(sequences).numpy()
     hmmlearn, _ = Time.of(lambda: other.fit(flat, [len(one) for one in sequences]))
     difference = abs(last - other.monitor_.history[-1]) / abs(last)
     return Race(mixtures, features, len(flat), iterations, last, difference, hmmlearn, ours)
 
 
 def races(count: int, iterations: int) -> list[dict[str, Any]]:
-    """Prints the table."""
+    """Print the table and return its rows."""
     print(HEAD)
     found = []
     for mixtures, features in SHAPES:
@@ -147,7 +148,7 @@ def races(count: int, iterations: int) -> list[dict[str, Any]]:
 
 
 def digits(folder: Path, size: str) -> list[dict[str, Any]]:
-    """Accuracy by fold; the mean over the folds of new speakers last."""
+    """Return accuracy by fold; print also the mean over new speakers."""
     clips, rows = find_clips(os.environ), []
     for fold in FOLDS:
         tables = write_tables(clips, fold, folder / "data")
@@ -156,27 +157,26 @@ def digits(folder: Path, size: str) -> list[dict[str, Any]]:
         rows.append({"fold": fold, "size": size, **run(config, folder / f"{fold}-{size}", tables["test"])})
         print(rows[-1], flush=True)
     new = [row["exact"] for row in rows if row["fold"] in SPEAKERS]
-    print(f"new speakers: {sum(new) / len(new):.1f} % right on average")
+    print(f"new speakers: mean accuracy {sum(new) / len(new):.1f} %")
     return rows
 
 
 def sentences(environment: Mapping[str, str]) -> Iterator[tuple[list[str], list[str]]]:
-    """The words and their parts of speech of every sentence of the treebank."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    path = Path(environment.get("SEQLOOM_DATA", beside)) / "treebank" / "pud-english.conllu.gz"
+    """Yield the words and part-of-speech tags of every sentence of the treebank."""
+    path = data_folder(environment) / "treebank" / "pud-english.conllu.gz"
     if not path.is_file():
         raise SeqloomError(
-            f"The treebank {path} is missing.", "set SEQLOOM_DATA to the folder that has treebank/"
+            f"Treebank not found: {path}.", "Set SEQLOOM_DATA to the folder that contains treebank/."
         )
     text = gzip.decompress(path.read_bytes()).decode("utf-8")
     for block in text.strip().split("\n\n"):
         fields = [line.split("\t") for line in block.splitlines() if line[0].isdigit()]
-        words = [field for field in fields if field[0].isdigit()]  # neither 3-4 nor 3.1
+        words = [field for field in fields if field[0].isdigit()]  # not 3-4 (multiword) or 3.1 (empty)
         yield [word[1] for word in words], [word[3] for word in words]
 
 
 def tags(folder: Path) -> dict[str, float]:
-    """The share of right tags: of the tagger, and of every word's most frequent tag."""
+    """Return the tagging accuracy of the HMM and of the most frequent tag of each word."""
     rows = list(sentences(os.environ))
     learned, tested = rows[:TRAINED], rows[TRAINED:]
     folder.mkdir(parents=True, exist_ok=True)
@@ -184,8 +184,9 @@ def tags(folder: Path) -> dict[str, float]:
     table.write_text(
         "".join(f"{' '.join(words)}\t{' '.join(row)}\n" for words, row in learned), encoding="utf-8"
     )
-    translator = train(table, out=folder / "run", model="hmm", quiet=True)
-    answers = [best[0].text.split() for best in translator.translate([" ".join(words) for words, _ in tested])]
+    train(table, out=folder / "run", model="hmm", quiet=True)
+    translator = load(folder / "run")
+    outputs = [best[0].text.split() for best in translator.translate([" ".join(words) for words, _ in tested])]
     seen, every = dict[str, Counter[str]](), Counter[str]()
     for words, row in learned:
         for word, tag in zip(words, row, strict=True):
@@ -195,7 +196,7 @@ def tags(folder: Path) -> dict[str, float]:
     right = [tag for _, row in tested for tag in row]
     new = [word not in seen for words, _ in tested for word in words]
     figures: dict[str, float] = {"words": len(right), "new_words": sum(new)}
-    for name, guessed in (("hmm", answers), ("most_frequent_tag", usual)):
+    for name, guessed in (("hmm", outputs), ("most_frequent_tag", usual)):
         hits = [one == two for one, two in zip([tag for row in guessed for tag in row], right, strict=True)]
         figures[name] = 100 * float(np.mean(hits))
         figures[f"{name}_new_words"] = 100 * float(
@@ -209,12 +210,12 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--sequences", type=int, default=2000)
-    parser.add_argument("--iterations", type=int, default=5)
-    parser.add_argument("--digits", type=Path, metavar="FOLDER", help="of the run directories")
-    parser.add_argument("--size", default="small", help="of the models of digits")
-    parser.add_argument("--tags", type=Path, metavar="FOLDER", help="of the run directory")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--sequences", type=int, default=2000, help="for the comparison (default: %(default)s)")
+    parser.add_argument("--iterations", type=int, default=5, help="of EM (default: %(default)s)")
+    parser.add_argument("--digits", type=Path, metavar="FOLDER", help="spoken digits; folder for the runs")
+    parser.add_argument("--size", default="small", help="model size for --digits (default: %(default)s)")
+    parser.add_argument("--tags", type=Path, metavar="FOLDER", help="part-of-speech tags; folder for the run")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results as JSON")
     return parser.parse_args()
 
 

@@ -1,11 +1,11 @@
-"""Translates ids with Hugging Face's generate, in batches of like lengths.
+"""Translate ids with Hugging Face's generate, in batches of similar length.
 
     PEER_PYTHON huggingface_generate.py TASK.json RESULT.json
 
-`early_stopping` ends a beam search when as many hypotheses are completed as the beam is wide: the rule of
-seqloom's search.stop=count, and the fastest that generate has; by default generate goes on while an open one
-looks as if it could still win. A model that was trained without our special
-symbols has the piece of our id n at n - `shift`, and its own symbols behind all pieces.
+`early_stopping` ends a beam search when the number of finished hypotheses equals the beam size, as in seqloom's
+search.stop=count; it is the fastest rule of generate. By default, generate continues while an open hypothesis
+can still win by its heuristic. In a model trained without our special symbols, our id n has the id n - `shift`,
+and its own special symbols follow the pieces.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def load(options: dict[str, Any]) -> Translate:
     model = AutoModelForSeq2SeqLM.from_pretrained(options["folder"]).eval()
     pad, end, size = model.config.pad_token_id, model.config.eos_token_id, options["batch"]
     shift = options.get("shift", 0)
-    pieces = model.config.vocab_size - shift  # what comes behind them is no text
+    pieces = model.config.vocab_size - shift  # higher ids are special symbols
 
-    def answer(sources: list[list[int]], beam: int) -> list[list[int]]:
+    def generate(sources: list[list[int]], beam: int) -> list[list[int]]:
         longest = max(map(len, sources))
         ids = torch.tensor([ids + [pad] * (longest - len(ids)) for ids in sources])
         mask = torch.tensor([[1] * len(ids) + [0] * (longest - len(ids)) for ids in sources])
@@ -43,12 +43,12 @@ def load(options: dict[str, Any]) -> Translate:
     def translate(lines: list[str], beam: int) -> list[str]:
         sources = [[*(id - shift for id in map(int, line.split()) if id >= shift), end] for line in lines]
         order = sorted(range(len(lines)), key=lambda i: -len(sources[i]))
-        answers = [""] * len(lines)
+        outputs = [""] * len(lines)
         for first in range(0, len(order), size):
             group = order[first : first + size]
-            for i, ids in zip(group, answer([sources[i] for i in group], beam), strict=True):
-                answers[i] = " ".join(str(id + shift) for id in ids if id < pieces)
-        return answers
+            for i, ids in zip(group, generate([sources[i] for i in group], beam), strict=True):
+                outputs[i] = " ".join(str(id + shift) for id in ids if id < pieces)
+        return outputs
 
     return translate
 

@@ -1,9 +1,10 @@
-"""Trains with Hugging Face's Seq2SeqTrainer for some seconds after its first update; metrics as seqloom's.
+"""Train with Hugging Face's Seq2SeqTrainer for a given time; write metrics in the format of seqloom.
 
     PEER_PYTHON huggingface_train.py METRICS SECONDS --config CONFIG
 
-It has no batches of a number of tokens: `sentences` of like lengths are taken at a time. Counted are the labels
-that are not ignored: the end of a sentence counts, padding does not.
+Training ends SECONDS after the first update. The trainer does not support batches by tokens, so a batch has a
+fixed number of sentences of similar length. Tokens are the labels that are not ignored: the end of a sentence
+counts, padding does not.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from transformers import (  # type: ignore[import-not-found]
     Seq2SeqTrainingArguments,
 )
 
-_IGNORED = -100  # what its loss leaves out
+_IGNORED = -100  # label that the loss ignores
 
 
 class Pairs(torch.utils.data.Dataset[dict[str, list[int]]]):
-    """Ids of both sides, the end of sentence included."""
+    """Source and target ids, including the end of sentence."""
 
     def __init__(self, source: str, target: str, vocabulary: str, end: int) -> None:
         pieces = {piece: number for number, piece in enumerate(_lines(vocabulary))}
@@ -44,7 +45,7 @@ class Pairs(torch.utils.data.Dataset[dict[str, list[int]]]):
 
 
 class Counting(Seq2SeqTrainer):  # type: ignore[misc]
-    """The trainer, with every update recorded."""
+    """A trainer that records every update."""
 
     recorder: Recorder
 
@@ -68,14 +69,13 @@ def main() -> None:
     def collate(rows: list[dict[str, list[int]]]) -> dict[str, torch.Tensor]:
         ids = _padded([row["input_ids"] for row in rows], pad)
         labels = _padded([row["labels"] for row in rows], _IGNORED)
-        before = model.prepare_decoder_input_ids_from_labels(
-            labels
-        )  # with smoothing it does not see the labels
+        # Needed because the model does not receive the labels when label smoothing is used.
+        decoder_input = model.prepare_decoder_input_ids_from_labels(labels)
         return {
             "input_ids": ids,
             "attention_mask": (ids != pad).long(),
             "labels": labels,
-            "decoder_input_ids": before,
+            "decoder_input_ids": decoder_input,
         }
 
     trainer = Counting(

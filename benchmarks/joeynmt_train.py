@@ -1,10 +1,10 @@
-"""Trains with Joey NMT for some seconds after its first update and writes metrics.jsonl as seqloom does.
+"""Train with Joey NMT for a given time after its first update; write metrics in the format of seqloom.
 
     PEER_PYTHON joeynmt_train.py METRICS SECONDS train CONFIG
 
-The hook takes the place of its progress report, which it calls after every update at `logging_freq: 1`.
-`total_tokens` adds up the positions of target[1:] that are not padding (joeynmt/batch.py, `ntokens`): the end
-of a sentence counts, its start does not. Where it would validate, and keep what is best, it saves.
+The hook replaces the progress report, which Joey NMT calls after every update with `logging_freq: 1`.
+`total_tokens` is the number of positions of target[1:] that are not padding (joeynmt/batch.py, `ntokens`): the
+end of a sentence counts, its start does not. Validation is replaced by saving a checkpoint.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def report(self: Any, _epoch: int, _seconds: float, start_tokens: int, *_: Any) 
 
 
 def save(self: Any, _data: Any) -> None:
-    self._save_checkpoint(new_best=False, score=float("nan"))  # not a number: nothing older goes for it
+    self._save_checkpoint(new_best=False, score=float("nan"))  # NaN: no older checkpoint is deleted
 
 
 TrainManager._log_scores = report

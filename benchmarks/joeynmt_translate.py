@@ -1,4 +1,4 @@
-"""Translates pieces with Joey NMT's own prediction, in batches of like lengths.
+"""Translate pieces with Joey NMT's own prediction, in batches of similar length.
 
 PEER_PYTHON joeynmt_translate.py TASK.json RESULT.json
 """
@@ -17,17 +17,17 @@ def load(options: dict[str, Any]) -> Translate:
 
     config = load_config(Path(options["config"]))
     for side in ("src", "trg"):
-        del config["data"][side]["voc_file"]  # then it takes the one that it saved with the model
+        del config["data"][side]["voc_file"]  # use the vocabulary saved with the model
     config["testing"] = {"load_model": options["file"], "batch_size": options["batch"]}
     args = parse_global_args(config, rank=0, mode="translate")
     model, _, _, data = prepare(args, rank=0, mode="translate")
     symbols = set(model.trg_vocab.specials) - {"<unk>"}
 
-    def answer(lines: list[str], beam: int) -> list[str]:
+    def predict_batch(lines: list[str], beam: int) -> list[str]:
         data.reset_cache()
         for line in lines:
             data.set_item(line)
-        longest = max(len(line.split()) for line in lines) + 1  # with the end of the sentence
+        longest = max(len(line.split()) for line in lines) + 1  # including the end of the sentence
         search = args.test._replace(
             beam_size=beam,
             beam_alpha=options["length_penalty"] if beam > 1 else -1,
@@ -38,12 +38,12 @@ def load(options: dict[str, Any]) -> Translate:
 
     def translate(lines: list[str], beam: int) -> list[str]:
         order = sorted(range(len(lines)), key=lambda i: -len(lines[i].split()))
-        answers = [""] * len(lines)
+        outputs = [""] * len(lines)
         for first in range(0, len(order), options["batch"]):
             group = order[first : first + options["batch"]]
-            for i, text in zip(group, answer([lines[i] for i in group], beam), strict=True):
-                answers[i] = text
-        return answers
+            for i, text in zip(group, predict_batch([lines[i] for i in group], beam), strict=True):
+                outputs[i] = text
+        return outputs
 
     return translate
 

@@ -1,11 +1,11 @@
-"""Where neural models overtake phrase-based translation: BLEU by the number of training pairs.
+"""BLEU by number of training pairs: where neural models overtake phrase-based translation.
 
     python benchmarks/learning_curve.py --data multi30k/tokenised --work runs/curve [--out curve.png]
 
-Multi30k English to German, tokenised files: the first 500, 2,000, 8,000 and all 29,000 pairs. Every model gets
-the same pairs and the same validation file, which chooses the checkpoint of a neural model and the weights of
-the phrase-based one; the test file is decoded once per run. What is done is not done again, and a run that was
-broken off goes on.
+Models train on the first 500, 2,000, 8,000 and all 29,000 pairs of the tokenised Multi30k files, English to
+German. All models use the same pairs and the same validation file, which selects the checkpoint of a neural
+model and the weights of the phrase-based one. The test file is decoded once per run. Finished trials are
+skipped and interrupted runs are resumed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from command import add_figure_options, run_command
-from trials import Row, conduct, train_or_resume
+from trials import Row, run_trials, train_or_resume
 
-from seqloom.config import compose
 from seqloom.evaluate.metrics import evaluate, parse_metrics
-from seqloom.inspect.looks import looks
+from seqloom.inspect.looks import line_styles
 from seqloom.inspect.picture import PAGE, Style, canvas, legend_below, save_figure
+from seqloom.run.config import compose
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,13 +54,13 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def lines(file: Path, count: int | None = None) -> list[str]:
-    """The first lines of a packed file."""
+    """Return the first lines of a gzipped file."""
     with gzip.open(file, "rt", encoding="utf-8") as stream:
         return [line.rstrip("\n") for line in islice(stream, count)]
 
 
 def options(model: str, size: int, data: Path, work: Path) -> dict[str, Any]:
-    """The configuration of one run, whose pairs are written first."""
+    """Write the training pairs of one run and return its options."""
     table = work / f"pairs-{size}.tsv"
     sides = (lines(data / f"train.lc.norm.tok.{language}.gz", size) for language in ("en", "de"))
     work.mkdir(parents=True, exist_ok=True)
@@ -77,30 +77,33 @@ def options(model: str, size: int, data: Path, work: Path) -> dict[str, Any]:
 
 
 def measure(model: str, size: int, data: Path, work: Path) -> Row:
-    """BLEU of one run on the test file."""
+    """Train one model and return its BLEU on the test file."""
     translator = train_or_resume(compose(None, options(model, size, data, work)), work / f"{model}-{size}")
     sources, references = (lines(data / f"test_2016_flickr.lc.norm.tok.{side}.gz") for side in ("en", "de"))
-    beam = {} if model == "phrase" else {"beam": 5}
-    answers = [found[0].text for found in translator.translate(sources, **beam)]
-    (score,) = evaluate(answers, [[line] for line in references], parse_metrics("bleu:none"))
+    beam = None if model == "phrase" else 5
+    outputs = [found[0].text for found in translator.translate(sources, beam=beam)]
+    (score,) = evaluate(outputs, [[line] for line in references], parse_metrics("bleu:none"))
     return {"bleu": score.value, "low": score.low, "high": score.high}
 
 
 def draw(rows: Sequence[Row], style: Style = PAGE) -> Figure:
-    """Draw the curves, with the interval of every point."""
+    """Draw one curve per model, with intervals."""
     title = "Multi30k English → German: BLEU by number of training pairs"
     with canvas(6.5, 4.2, style=style, title=title) as figure:
         axes = figure.subplots()
         handles = []
-        for name, look in looks(list(dict.fromkeys(row["model"] for row in rows))).items():
+        for name, look in line_styles(list(dict.fromkeys(row["model"] for row in rows))).items():
             found = sorted((row for row in rows if row["model"] == name), key=lambda row: row["pairs"])
             xs, values = [row["pairs"] for row in found], [row["bleu"] for row in found]
             spread = [
                 [row["bleu"] - row["low"] for row in found],
                 [row["high"] - row["bleu"] for row in found],
             ]
-            line = {"marker": "o", "capsize": 2, "color": look.color, "ls": look.line, "label": name}
-            handles.append(axes.errorbar(xs, values, yerr=spread, **line))
+            handles.append(
+                axes.errorbar(
+                    xs, values, spread, marker="o", capsize=2, color=look.color, ls=look.line, label=name
+                )
+            )
         axes.set_xscale("log")
         axes.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
         axes.minorticks_off()
@@ -113,14 +116,14 @@ def draw(rows: Sequence[Row], style: Style = PAGE) -> Figure:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the tokenised Multi30k files")
-    parser.add_argument("--work", type=Path, required=True, help="where runs and records go")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the tokenised Multi30k files")
+    parser.add_argument("--work", type=Path, required=True, help="folder for runs and records")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--sizes", nargs="+", type=int, choices=SIZES, default=SIZES)
     add_figure_options(parser)
     arguments = parser.parse_args()
     plan = product(arguments.sizes, arguments.models)
-    rows = conduct(
+    rows = run_trials(
         arguments.work / "curve.jsonl",
         [{"model": model, "pairs": size} for size, model in plan],
         lambda model, pairs: measure(model, pairs, arguments.data, arguments.work),

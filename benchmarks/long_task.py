@@ -1,12 +1,12 @@
-"""What each kind of encoder attention learns from inputs of a thousand symbols: accuracy and time, with a plot.
+"""Accuracy and training time by kind of encoder attention on inputs of about a thousand symbols.
 
     python benchmarks/long_task.py --records long.jsonl --runs runs/long --out long.png [--seeds 1 2]
 
-The task is `needles` (seqloom.data.tasks): four numbered letters among 1,000 to 1,100 others are wanted in
-the order of their numbers. The training pairs have all lengths from 32 on, so that there are easy ones to begin
-with; the test has long ones only. All runs see the same pairs in the same order. `itself` is a window of
-nothing, in which a symbol sees only itself: what can be had without attention in the encoder.
-What is recorded is not done again, so the command can be broken off and repeated.
+The task is `needles` (seqloom.data.tasks): output four numbered letters, hidden among 1,000 to 1,100 other
+letters, in the order of their numbers. Training pairs have all lengths from 32, so that some are easy; test
+pairs are all long. All runs see the same pairs in the same order. The kind `itself` is a window of size 0, in
+which a symbol attends only to itself: a baseline without attention in the encoder. Recorded trials are skipped,
+so an interrupted command can be repeated.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from command import run_command
-from trials import Row, bar_figure, conduct, train_or_resume, trial_parser
+from trials import Row, bar_figure, run_trials, train_or_resume, trial_parser
 
-from seqloom.config import Config, compose
 from seqloom.data.tasks import generate, needles
 from seqloom.evaluate.metrics import evaluate
 from seqloom.files import write_atomically
 from seqloom.inspect.picture import PAGE, Style, save_figure
+from seqloom.run.config import Config, compose
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,14 +39,14 @@ KINDS: dict[str, dict[str, Any]] = {
     "window": {"model.encoder.attention": "window"},
     "itself": {"model.encoder.attention": "window", "model.encoder.window": 0},
 }
-ROWS = 4  # of the longest sources in an update, or more of shorter ones
-SHORTEST = 32  # source to train on
+ROWS = 4  # per update for the longest sources; more for shorter ones
+SHORTEST = 32  # training source, in symbols
 PAIRS, TEST_PAIRS = 12_000, 500
 
 
 def configure(kind: str, pairs: Path, seed: int, steps: int, rate: float) -> Config:
-    """The options of one run: all the same but for the encoder's attention."""
-    longest = needles.LONGEST + 1  # and the end of the sentence
+    """Return the config of one run; only the encoder attention differs."""
+    longest = needles.LONGEST + 1  # including the end of the sentence
     return compose(
         values={
             "data.train": str(pairs),
@@ -79,7 +79,7 @@ def configure(kind: str, pairs: Path, seed: int, steps: int, rate: float) -> Con
 
 
 def write_pairs(file: Path, seed: int) -> None:
-    """The pairs that all runs of a seed are trained on."""
+    """Write the training pairs shared by all runs of a seed."""
     random = Random(seed)
     lines = ("\t".join(needles.draw(random, SHORTEST)) + "\n" for _ in range(PAIRS))
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -87,13 +87,13 @@ def write_pairs(file: Path, seed: int) -> None:
 
 
 def run(config: Config, folder: Path) -> Row:
-    """Trains, asks about pairs that it has not seen, and says how it went."""
+    """Train, decode new pairs and return the scores."""
     began = time.process_time()
     translator = train_or_resume(config, folder)
     seconds = time.process_time() - began
     test = list(generate("needles", TEST_PAIRS, seed=1_000_000))
-    answers = [best[0].text for best in translator.translate([pair.source for pair in test])]
-    exact, wrong = evaluate(answers, [[pair.target or ""] for pair in test], "exact,wer")
+    outputs = [best[0].text for best in translator.translate([pair.source for pair in test])]
+    exact, wrong = evaluate(outputs, [[pair.target or ""] for pair in test], "exact,wer")
     assert config.train.max_steps
     return {
         "exact": exact.value,
@@ -101,12 +101,12 @@ def run(config: Config, folder: Path) -> Row:
         "high": exact.high,
         "symbols": 100 - wrong.value,
         "steps": config.train.max_steps,
-        "milliseconds": 1000 * seconds / config.train.max_steps,  # of this process on a processor
+        "milliseconds": 1000 * seconds / config.train.max_steps,  # CPU time
     }
 
 
 def averages(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
-    """For every kind the mean over its seeds of all that was measured."""
+    """Return the mean over seeds of every measurement, by kind."""
     names = ("exact", "low", "high", "symbols", "steps", "milliseconds")
     groups = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS}
     return {
@@ -117,8 +117,8 @@ def averages(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Markdown: a line per kind."""
-    lines = ["| attention | whole answers, % | symbols, % | updates | processor ms per update |"]
+    """Return a Markdown table with one row per kind."""
+    lines = ["| attention | exact match, % | symbols, % | updates | CPU ms per update |"]
     lines.append("|---|---|---|---|---|")
     for kind, mean in averages(rows).items():
         exact = "{exact:.1f} [{low:.1f}, {high:.1f}]".format(**mean)
@@ -128,20 +128,18 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], style: Style = PAGE) -> Figure:
-    """Draw the share of whole answers that are right."""
+    """Draw the exact-match accuracy by kind."""
     found = averages(rows).items()
     bars = {kind: {"exact match": [mean["exact"], mean["low"], mean["high"]]} for kind, mean in found}
     title = "Finding needles among 1,000 symbols, by kind of attention"
-    return bar_figure(
-        bars, label="whole answers right, %", group="attention", title=title, width=6, style=style
-    )
+    return bar_figure(bars, label="exact match, %", group="attention", title=title, width=6, style=style)
 
 
 def parse() -> argparse.Namespace:
     parser = trial_parser(__doc__)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--steps", type=int, default=1000, help="updates (default: %(default)s)")
-    parser.add_argument("--rate", type=float, default=0.004, help="of learning (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=0.004, help="learning rate (default: %(default)s)")
     return parser.parse_args()
 
 
@@ -156,7 +154,7 @@ def main() -> None:
         return run(configure(kind, pairs, seed, options.steps, options.rate), options.runs / f"{kind}-{seed}")
 
     keys = [{"kind": kind, "seed": seed} for seed in options.seeds for kind in options.kinds]
-    rows = conduct(options.records, keys, trial)
+    rows = run_trials(options.records, keys, trial)
     print(table(rows))
     if options.out:
         save_figure(draw(rows, options.style), options.out)

@@ -1,4 +1,4 @@
-"""The machine's facts and the fastest that it multiplies matrices."""
+"""Description of the machine and its peak rate of matrix multiplication."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-# In a process of its own, to keep the benchmark small: a child's peak memory includes what it was forked from.
+# Run in a separate process: the peak memory of a child includes the memory of the process it was forked from.
 _PROBE = """
 import json, sys, time, torch
 torch.set_num_threads(int(sys.argv[1]))
@@ -27,7 +27,7 @@ print(json.dumps({"torch": torch.__version__, "flops": 2 * 2048**3 / min(times[2
 
 @dataclass(frozen=True)
 class Machine:
-    """Where and when a measurement was taken."""
+    """Machine, software versions and date of a measurement."""
 
     cpu: str
     cores: int
@@ -38,7 +38,7 @@ class Machine:
 
 
 def describe(threads: int, torch: str) -> Machine:
-    """This machine, now."""
+    """Return a description of this machine."""
     return Machine(
         cpu=_cpu_model(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -50,12 +50,12 @@ def describe(threads: int, torch: str) -> Machine:
 
 
 def probe(threads: int) -> tuple[float, str]:
-    """Operations per second of a 2,048³ float32 product, the best of ten, and the version of torch."""
+    """Return the FLOP/s of a 2,048³ float32 product (best of ten) and the torch version."""
     done = subprocess.run(
         [sys.executable, "-c", _PROBE, str(threads)], capture_output=True, text=True, check=True
     )
-    answer = json.loads(done.stdout)
-    return float(answer["flops"]), str(answer["torch"])
+    output = json.loads(done.stdout)
+    return float(output["flops"]), str(output["torch"])
 
 
 def _cpu_model() -> str:

@@ -1,10 +1,11 @@
-"""Runs a contestant as a process of its own and reads its speed out of the metrics that it writes."""
+"""Run a toolkit in a separate process and compute its speed from the metrics that it writes."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,25 +16,25 @@ from workload import Workload
 from seqloom.errors import SeqloomError
 
 _POLL_SECONDS = 0.1
-_FEWEST_UPDATES = 10  # batches differ in size and a busy machine stalls: fewer would be chance
+_FEWEST_UPDATES = 10  # with fewer, batch sizes and other load dominate the rate
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One run of one contestant. Tokens are real target tokens: no padding, the end of sentence counted."""
+    """One training run. Tokens are target tokens without padding, including the end of sentence."""
 
     name: str
     version: str
     tokens_per_second: float  # after the warm-up
     tokens_per_update: float
     measured_seconds: float
-    start_to_first_update: float  # seconds, from launching the process
-    peak_bytes: int  # the largest resident set of the process or of one of its workers
+    start_to_first_update: float  # seconds since the process was started
+    peak_bytes: int  # largest resident set of the process or one of its workers
 
 
 @dataclass(frozen=True)
 class Update:
-    """A training line of metrics.jsonl: what was done since the loop began."""
+    """A training line of metrics.jsonl; values are totals since training started."""
 
     step: int
     seconds: float
@@ -43,15 +44,14 @@ class Update:
 def measure(
     command: Sequence[str], metrics: Path, workload: Workload, *, name: str, version: str, log: Path
 ) -> Measurement:
-    """Runs the command to its end and measures it by `metrics`, where it writes a line at every update."""
+    """Run the command and measure it by the file `metrics`, to which it writes a line per update."""
     environment = child_environment(workload.threads, cache=log.parent / "cache")
     with open(log, "wb") as output:
         started = time.monotonic()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)
         first, peak, code = _watch(process, metrics, started)
     if code != 0:
-        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
-        raise SeqloomError(f"{name} ended with exit code {code}; the end of its log:\n{tail}")
+        raise process_failed(name, code, log)
     updates = read_updates(metrics)
     begin, end = after_warmup(updates, workload.warmup, name=name)
     tokens, seconds = end.target_tokens - begin.target_tokens, end.seconds - begin.seconds
@@ -66,8 +66,14 @@ def measure(
     )
 
 
+def process_failed(name: str, code: int, log: Path) -> SeqloomError:
+    """Print the last lines of the log of a failed process and return the error to raise."""
+    print(*log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:], sep="\n", file=sys.stderr)
+    return SeqloomError(f"{name} failed with exit code {code}.", "The last lines of its log are above.")
+
+
 def read_updates(metrics: Path) -> list[Update]:
-    """The training lines of a metrics.jsonl, oldest first; a half-written last line is left out."""
+    """Return the training lines of a metrics.jsonl, oldest first, without an incomplete last line."""
     if not metrics.is_file():
         return []
     updates = []
@@ -79,22 +85,22 @@ def read_updates(metrics: Path) -> list[Update]:
 
 
 def after_warmup(updates: list[Update], warmup: float, *, name: str) -> tuple[Update, Update]:
-    """The first line after the warm-up, which begins with the first update, and the last line."""
+    """Return the first update after the warm-up and the last update. The warm-up starts at the first update."""
     counted = [update for update in updates if update.seconds >= updates[0].seconds + warmup]
     if len(counted) <= _FEWEST_UPDATES:
         raise SeqloomError(
-            f"{name} made {len(counted)} updates after a warm-up of {warmup:g} seconds; a rate needs more than "
-            f"{_FEWEST_UPDATES}.",
-            "give more --seconds, and see that nothing else keeps the machine busy",
+            f"{name} made {len(counted)} updates after a warm-up of {warmup:g} seconds, but a rate needs more "
+            f"than {_FEWEST_UPDATES}.",
+            "Increase --seconds, and check that the machine is idle.",
         )
     return counted[0], counted[-1]
 
 
 def _watch(process: subprocess.Popen[bytes], metrics: Path, started: float) -> tuple[float, int, int]:
-    """Seconds to the first update, peak memory in bytes, exit code."""
+    """Return seconds to the first update, peak memory in bytes and the exit code."""
     first = 0.0
     while True:
-        # wait4 gives the usage of this child alone; RUSAGE_CHILDREN would give the largest of all so far.
+        # wait4 returns the usage of this child; RUSAGE_CHILDREN is the maximum over all children so far.
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if not first and read_updates(metrics):
             first = time.monotonic() - started
@@ -105,9 +111,9 @@ def _watch(process: subprocess.Popen[bytes], metrics: Path, started: float) -> t
 
 
 def child_environment(threads: int, *, cache: Path) -> dict[str, str]:
-    """This process's variables, with a cache of the benchmark: nothing starts from what was prepared before.
+    """Return the environment variables of a child process, with a separate cache for the benchmark.
 
-    MKL has no limit of its own: that one would also hold for each of CTranslate2's workers.
+    MKL_NUM_THREADS is removed because it would apply to each worker of CTranslate2.
     """
     own = {"OMP_NUM_THREADS": str(threads), "CUDA_VISIBLE_DEVICES": "", "SEQLOOM_CACHE": str(cache)}
     return {**{name: value for name, value in os.environ.items() if name != "MKL_NUM_THREADS"}, **own}

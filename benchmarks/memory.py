@@ -1,13 +1,13 @@
-"""Peak memory of training by the size of the corpus, and of translating by the length of the input.
+"""Peak memory of training by corpus size, and of translation by number of lines.
 
     python benchmarks/memory.py --folder FOLDER --records memory.jsonl [--pairs 30000 10000000]
         [--lines 10000 1000000] [--steps 500]
 
-Short pairs are generated (seeded) into ten shards; a tiny model learns to reverse them, once from a token store
-and once from a stream. Each measurement is a process of its own, watched from outside ten times a second: VmHWM
-is the largest resident set, with pages of mapped files in it; RssAnon is what is the process's own. The folder
-needs about 1.5 GB for 10 million pairs and is removed when all is done. What is recorded is not done again, so
-the command can be broken off and repeated.
+Short pairs are generated with fixed seeds into ten shards. A tiny model learns to reverse them, once from a
+token store and once from a stream. Each measurement runs in a separate process, which is polled ten times per
+second: VmHWM is the peak resident set including pages of mapped files, RssAnon the anonymous part. The folder
+needs about 1.5 GB for 10 million pairs and is removed at the end. Recorded measurements are skipped, so an
+interrupted command can be repeated.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import Any
 
 from command import run_command
 from machine import describe, probe
+from measure import process_failed
 
 from seqloom import SeqloomError
 
@@ -40,8 +41,8 @@ OPTIONS: dict[str, Any] = {
     "model.heads": 2,
     "model.ffn": 32,
     "text.vocab_size": 600,
-    "text.sample": 20_000,  # so that tokenizers learn from as many lines of every corpus
-    "train.max_epochs": 1,  # so that the batches of an epoch are counted: all lengths are looked at
+    "text.sample": 20_000,  # the same number of lines for every corpus
+    "train.max_epochs": 1,  # so that all lengths are read to count the batches of an epoch
     "train.threads": 1,
     "search.beam": 1,
     "search.max_length_factor": 1,
@@ -49,15 +50,15 @@ OPTIONS: dict[str, Any] = {
 }
 CREATE = """
 import json, sys
-from seqloom.config import compose
-from seqloom.pipeline import create
+from seqloom.run.config import compose
+from seqloom.run.train import create
 create(compose(values=json.loads(sys.argv[1])), sys.argv[2])
 """
 
 
 @dataclass(frozen=True)
 class Peak:
-    """One process: how long it took, and the most memory that it had, in MB."""
+    """Duration in seconds and peak memory in MB of one process."""
 
     seconds: float
     resident: float
@@ -65,7 +66,7 @@ class Peak:
 
 
 def sentences(count: int, seed: int) -> Iterator[str]:
-    """So many lines of 1 to 6 of 500 words."""
+    """Yield random lines of 1 to 6 words from a vocabulary of 500."""
     draw = random.Random(seed)
     words = [f"{draw.choice('bdfgklmnprst')}{draw.choice('aeiou')}{number}" for number in range(WORDS)]
     for _ in range(count):
@@ -73,7 +74,7 @@ def sentences(count: int, seed: int) -> Iterator[str]:
 
 
 def write_pairs(file: Path, count: int, seed: int) -> None:
-    """A table of so many pairs, a target being its source backwards; later ones repeat the first 100,000."""
+    """Write a table of pairs whose target is the reversed source; after 100,000 pairs, they repeat."""
     rows = [f"{line}\t{' '.join(reversed(line.split()))}\n" for line in sentences(min(count, DIFFERENT), seed)]
     with open(file, "w", encoding="utf-8") as out:
         for done in range(0, count, DIFFERENT):
@@ -81,7 +82,7 @@ def write_pairs(file: Path, count: int, seed: int) -> None:
 
 
 def write_corpus(folder: Path, pairs: int) -> None:
-    """Ten shards of so many pairs in all, and a validation table, unless they are there."""
+    """Write ten shards with `pairs` pairs in total and a validation table, unless they exist."""
     if (folder / "shards").exists():
         return
     partial = folder / "partial"
@@ -93,8 +94,8 @@ def write_corpus(folder: Path, pairs: int) -> None:
     partial.rename(folder / "shards")
 
 
-def watched(command: Sequence[str], cache: Path) -> Peak:
-    """Runs the command to its end."""
+def run_watched(command: Sequence[str], cache: Path) -> Peak:
+    """Run the command and return its peak memory."""
     environment = {**os.environ, "SEQLOOM_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
     began, log = time.monotonic(), cache.parent / "log.txt"
     peaks = dict.fromkeys(("VmHWM", "RssAnon"), 0)
@@ -105,12 +106,12 @@ def watched(command: Sequence[str], cache: Path) -> Peak:
             peaks = {name: max(peak, status.get(name, 0)) for name, peak in peaks.items()}
             time.sleep(POLL_SECONDS)
     if process.returncode:
-        raise SeqloomError(f"{' '.join(command[:4])} failed: {log.read_text(encoding='utf-8')[-2000:]}")
+        raise process_failed(" ".join(command[:4]), process.returncode, log)
     return Peak(time.monotonic() - began, peaks["VmHWM"] / 1024, peaks["RssAnon"] / 1024)
 
 
 def _status(pid: int) -> dict[str, int]:
-    """The kilobytes that /proc/PID/status tells; none when the process has just ended."""
+    """Return the kB values of /proc/PID/status, or nothing if the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -120,14 +121,14 @@ def _status(pid: int) -> dict[str, int]:
 
 
 def training(folder: Path, pairs: int, steps: int, *, stream: bool) -> dict[str, Peak]:
-    """Preparing a run and training it."""
+    """Measure preparing and training a run."""
     write_corpus(folder, pairs)
     files = {"data.train": str(folder / "shards"), "data.valid": str(folder / "valid.tsv")}
     options = {**OPTIONS, **files, "data.stream": stream, "train.max_steps": steps}
     run, cache = _run(folder, stream=stream), folder / "cache"
     shutil.rmtree(run, ignore_errors=True)
-    prepared = watched([sys.executable, "-c", CREATE, json.dumps(options), str(run)], cache)
-    trained = watched([sys.executable, "-m", "seqloom", "resume", str(run)], cache)
+    prepared = run_watched([sys.executable, "-c", CREATE, json.dumps(options), str(run)], cache)
+    trained = run_watched([sys.executable, "-m", "seqloom", "resume", str(run)], cache)
     way = "stream" if stream else "store"
     return {f"prepare, {way}, {pairs:,} pairs": prepared, f"train, {way}, {pairs:,} pairs": trained}
 
@@ -137,19 +138,21 @@ def _run(folder: Path, *, stream: bool) -> Path:
 
 
 def translating(folder: Path, pairs: int, lines: int, steps: int) -> dict[str, Peak]:
-    """Translating so many lines with what was trained on so many pairs."""
+    """Measure translating `lines` lines with the run trained on `pairs` pairs."""
     run, source = _run(folder, stream=False), folder / "lines.txt"
     if not (run / "checkpoints" / "best").exists():
         training(folder, pairs, steps, stream=False)
     source.write_text("".join(f"{line}\n" for line in sentences(lines, seed=99)), encoding="utf-8")
-    command = ["translate", str(run), str(source), "--engine", "torch", "--out", str(folder / "answers.txt")]
+    command = ["translate", str(run), str(source), "--engine", "torch", "--out", str(folder / "outputs.txt")]
     return {
-        f"translate, {lines:,} lines": watched([sys.executable, "-m", "seqloom", *command], folder / "cache")
+        f"translate, {lines:,} lines": run_watched(
+            [sys.executable, "-m", "seqloom", *command], folder / "cache"
+        )
     }
 
 
 def measure(folder: Path, records: Path, pairs: Sequence[int], lines: Sequence[int], steps: int) -> None:
-    """Records what is not yet recorded."""
+    """Run and record all measurements that are not recorded yet."""
 
     def missing(name: str) -> bool:
         return name not in read(records)
@@ -164,7 +167,7 @@ def measure(folder: Path, records: Path, pairs: Sequence[int], lines: Sequence[i
 
 
 def record(records: Path, found: Mapping[str, Peak]) -> None:
-    """Adds a line for each."""
+    """Append one line per measurement."""
     with open(records, "a", encoding="utf-8") as file:
         for name, peak in found.items():
             print(json.dumps({"name": name, **asdict(peak)}), file=file)
@@ -172,14 +175,14 @@ def record(records: Path, found: Mapping[str, Peak]) -> None:
 
 
 def read(records: Path) -> dict[str, Peak]:
-    """The measurements by their names; of one that was made again the last."""
+    """Return the measurements by name; the last one counts."""
     lines = records.read_text(encoding="utf-8").splitlines() if records.exists() else []
     rows = [json.loads(line) for line in lines]
     return {row.pop("name"): Peak(**row) for row in rows}
 
 
 def table(found: Mapping[str, Peak]) -> str:
-    """The measurements as Markdown."""
+    """Return the measurements as a Markdown table."""
     numbers = {name: (peak.resident, peak.anonymous, peak.seconds) for name, peak in found.items()}
     rows = [f"| {name} | {' | '.join(f'{value:,.0f}' for value in row)} |" for name, row in numbers.items()]
     return "\n".join(["| | peak resident, MB | of it anonymous, MB | seconds |", "|---|---|---|---|", *rows])
@@ -187,14 +190,19 @@ def table(found: Mapping[str, Peak]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, required=True, help="for corpora and runs, removed afterwards")
-    parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="JSON lines")
-    parser.add_argument("--pairs", type=int, nargs="+", default=[30_000, 10_000_000])
-    parser.add_argument("--lines", type=int, nargs="+", default=[10_000, 1_000_000])
-    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        required=True,
+        help="folder for corpora and runs, removed at the end",
+    )
+    parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="results, as JSON lines")
+    parser.add_argument("--pairs", type=int, nargs="+", default=[30_000, 10_000_000], help="corpus sizes")
+    parser.add_argument("--lines", type=int, nargs="+", default=[10_000, 1_000_000], help="lines to translate")
+    parser.add_argument("--steps", type=int, default=500, help="updates (default: %(default)s)")
     options = parser.parse_args()
     if sys.platform != "linux":
-        raise SeqloomError("This benchmark reads /proc, which only Linux has.")
+        raise SeqloomError("This benchmark needs Linux: it reads /proc.")
     measure(options.folder, options.records, options.pairs, options.lines, options.steps)
     print(describe(1, probe(1)[1]))
     print(table(read(options.records)))

@@ -1,13 +1,13 @@
-"""The n-gram model: perplexity by order, speed and memory on a million sentences, answers against KenLM's.
+"""The n-gram model: perplexity by order, speed and memory on a million sentences, comparison with KenLM.
 
     python benchmarks/ngram.py --out x.png --json x.json [--sentences 1000000] [--kenlm]
 
-Data comes from SEQLOOM_DATA or ../shared/data. Perplexities are those of the English validation captions of
-Multi30k (tokenised), per word with the ends of sentences; words that are not in the training captions count as
-one unknown word. The million sentences are drawn, with replacement, from the English sides of Tatoeba and
-Multi30k; so that they are not the same n-grams over and over, every tenth word is replaced by one drawn from
-all words. `--kenlm` asks KenLM (pip install kenlm), too: on the ARPA file that ours writes. Times are those of
-the processor, on one thread, so that other programs on the machine matter less.
+Data is read from SEQLOOM_DATA or ../shared/data. Perplexity is computed on the tokenised English validation
+captions of Multi30k, per word including the ends of sentences; words outside the training captions count as one
+unknown word. The million sentences are sampled with replacement from the English sides of Tatoeba and Multi30k,
+with every tenth word replaced by a random one so that n-grams do not simply repeat. `--kenlm` also scores with
+KenLM (pip install kenlm), using the ARPA file that seqloom writes. Times are CPU times of one thread, so that
+other load on the machine matters little.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from command import add_figure_options, run_command
+from command import add_figure_options, data_folder, run_command
 from machine import describe
 
 from seqloom.errors import SeqloomError
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 ORDERS = (1, 2, 3, 4, 5)
 PRUNES: dict[str, tuple[int, ...]] = {"all": (), "0 0 1": (0, 0, 1)}
-NOISE = 0.1  # of the words of the million sentences
-ROWS = 64  # distributions that are asked for at a time, as by a search over a batch
+NOISE = 0.1  # share of replaced words in the million sentences
+ROWS = 64  # distributions computed per call, as in a batched search
 SPECIALS = ["<pad>", "<s>", "</s>", "<unk>"]
 
 Rows = list[list[int]]
@@ -53,7 +53,7 @@ Rows = list[list[int]]
 
 @dataclass(frozen=True)
 class Words:
-    """Texts as ids, and the words of the ids."""
+    """Training and validation text as ids, and the vocabulary."""
 
     names: list[str]
     rows: Rows
@@ -62,7 +62,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Fit:
-    """One model of the captions."""
+    """A model of the captions."""
 
     order: int
     prune: str
@@ -73,43 +73,39 @@ class Fit:
 
 @dataclass(frozen=True)
 class Large:
-    """One model of many sentences."""
+    """A model of the million sentences."""
 
     prune: str
     sentences: int
-    tokens: int  # with the ends
+    tokens: int  # including the ends of sentences
     vocabulary: int
     ngrams: int
     seconds: float
     tokens_per_second: float
-    before_mb: float  # the largest resident set before counting: Python, torch and the ids
+    before_mb: float  # peak resident set before estimation: Python, torch and the ids
     peak_mb: float
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How long one answer takes, in microseconds."""
+    """Microseconds per query."""
 
-    first: float  # log_prob of a word and context not asked for before
-    again: float
-    distribution: float  # log_probs, all words at once
-
-
-def data_folder() -> Path:
-    return Path(os.environ.get("SEQLOOM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    first: float  # log_prob of a word, first query of its context
+    again: float  # the same, repeated
+    distribution: float  # log_probs of all words
 
 
 def lines_of(path: Path, column: int | None = None) -> Iterator[list[str]]:
-    """The words of every line, or of one column of it."""
+    """Yield the words of every line, or of one column."""
     if not path.is_file():
-        raise SeqloomError(f"The data {path} is missing.", "set SEQLOOM_DATA to the folder that has it")
+        raise SeqloomError(f"Data not found: {path}.", "Set SEQLOOM_DATA to the data folder.")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:
             yield (line if column is None else line.split("\t")[column]).lower().split()
 
 
 def captions(folder: Path) -> Words:
-    """The training and the validation captions."""
+    """Return the training and validation captions."""
     ids = {name: id for id, name in enumerate(SPECIALS)}
     train, valid = (
         folder / "multi30k" / "tokenised" / f"{part}.lc.norm.tok.en.gz" for part in ("train", "val")
@@ -118,8 +114,8 @@ def captions(folder: Path) -> Words:
     return Words(list(ids), rows, [[ids.get(word, UNK) for word in line] for line in lines_of(valid)])
 
 
-def many(folder: Path, count: int) -> tuple[list[np.ndarray], int]:
-    """So many sentences as rows of ids, and the size of the vocabulary."""
+def sample_sentences(folder: Path, count: int) -> tuple[list[np.ndarray], int]:
+    """Return `count` sampled sentences as ids, and the vocabulary size."""
     ids = {name: id for id, name in enumerate(SPECIALS)}
     rows = list[np.ndarray]()
     files = [(folder / "tatoeba" / f"eng-{other}.tsv.gz", 0) for other in ("fra", "deu")]
@@ -148,15 +144,15 @@ def fit(words: Words, order: int, prune: str) -> Fit:
 
 
 def peak() -> float:
-    """The largest resident set of this process so far, in MB."""
+    """Return the peak resident set of this process in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
         1 << 20 if sys.platform == "darwin" else 1 << 10
     )
 
 
 def large(folder: Path, sentences: int, prune: str) -> Large:
-    """Counts so many sentences; in a process of its own, so that the peak is of this alone."""
-    rows, vocabulary = many(folder, sentences)
+    """Estimate a model of sampled sentences. Run it in a new process to measure its own peak memory."""
+    rows, vocabulary = sample_sentences(folder, sentences)
     tokens, before, began = sum(map(len, rows)) + len(rows), peak(), time.process_time()
     model = Ngrams.estimate(rows, order=5, vocabulary=vocabulary, prune=PRUNES[prune])
     seconds = time.process_time() - began
@@ -165,35 +161,38 @@ def large(folder: Path, sentences: int, prune: str) -> Large:
 
 
 def speed(words: Words) -> Speed:
-    """Answers about the validation captions, of a model of order 5."""
+    """Time queries for the validation captions with a model of order 5."""
     model = Ngrams.estimate(words.rows, order=5, vocabulary=len(words.names))
-    asked = sum(len(row) + 1 for row in words.held_out)
-    times = []
-    for _ in range(2):
+    count = sum(len(row) + 1 for row in words.held_out)
+
+    def microseconds_per_word() -> float:
         began = time.process_time()
         for row in words.held_out:
             model.score(row)
-        times.append((time.process_time() - began) / asked * 1e6)
+        return (time.process_time() - began) / count * 1e6
+
+    first, again = microseconds_per_word(), microseconds_per_word()
     contexts = [tuple(row[:4]) for row in words.held_out]
     began = time.process_time()
-    for first in range(0, len(contexts), ROWS):
-        model.log_probs(contexts[first : first + ROWS])
-    return Speed(*times, (time.process_time() - began) / len(contexts) * 1e6)
+    for start in range(0, len(contexts), ROWS):
+        model.log_probs(contexts[start : start + ROWS])
+    distribution = (time.process_time() - began) / len(contexts) * 1e6
+    return Speed(first, again, distribution)
 
 
 def against_kenlm(words: Words) -> dict[str, Any]:
-    """Our perplexity and KenLM's, by the same file; and its time for one answer through its Python module."""
+    """Compare perplexities with KenLM on the same ARPA file, and time its Python module."""
     try:
         import kenlm
     except ImportError as error:
-        raise SeqloomError("--kenlm needs KenLM.", "pip install kenlm") from error
+        raise SeqloomError("KenLM is not installed.", "Run: pip install kenlm") from error
     model = Ngrams.estimate(words.rows, order=5, vocabulary=len(words.names), prune=(0, 0, 1))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.arpa"
         write_arpa(path, model.levels, words.names)
         theirs = kenlm.Model(str(path))
     texts = [" ".join(words.names[word] for word in row) for row in words.held_out]
-    asked = sum(len(row) + 1 for row in words.held_out)
+    count = sum(len(row) + 1 for row in words.held_out)
     began = time.process_time()
     scores = [theirs.score(text, bos=True, eos=True) for text in texts]
     seconds = time.process_time() - began
@@ -203,14 +202,14 @@ def against_kenlm(words: Words) -> dict[str, Any]:
     )
     return {
         "ours": perplexity(model, words.held_out),
-        "kenlm": 10 ** (-math.fsum(scores) / asked),
+        "kenlm": 10 ** (-math.fsum(scores) / count),
         "largest_log10_difference_of_a_sentence": apart,
-        "kenlm_microseconds": seconds / asked * 1e6,
+        "kenlm_microseconds": seconds / count * 1e6,
     }
 
 
 def draw(fits: Sequence[Fit], style: Style = PAGE) -> Figure:
-    """Draw perplexity and size over the order, with and without pruning."""
+    """Draw perplexity and model size by order, with and without pruning."""
     with canvas(8, 3.8, style=style, title="N-gram models of Multi30k captions by order") as figure:
         left, right = figure.subplots(1, 2)
         for prune, marker in zip(PRUNES, "os", strict=True):
@@ -230,8 +229,8 @@ def draw(fits: Sequence[Fit], style: Style = PAGE) -> Figure:
     return figure
 
 
-def alone(*arguments: Any) -> Large:
-    """`large` in a new process."""
+def large_in_new_process(*arguments: Any) -> Large:
+    """Run `large` in a new process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(large, *arguments).result()
 
@@ -239,11 +238,16 @@ def alone(*arguments: Any) -> Large:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_figure_options(parser, required=True)
-    parser.add_argument("--json", type=Path, required=True, help="all numbers")
-    parser.add_argument("--sentences", type=int, default=1_000_000)
-    parser.add_argument("--kenlm", action="store_true")
+    parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="results as JSON")
+    parser.add_argument(
+        "--sentences",
+        type=int,
+        default=1_000_000,
+        help="for speed and memory (default: %(default)s)",
+    )
+    parser.add_argument("--kenlm", action="store_true", help="compare with KenLM")
     options = parser.parse_args()
-    folder = data_folder()
+    folder = data_folder(os.environ)
     words = captions(folder)
     found: dict[str, Any] = {"machine": asdict(describe(1, torch.__version__)), "vocabulary": len(words.names)}
     held_out = [word for row in words.held_out for word in row]
@@ -260,7 +264,7 @@ def main() -> None:
     if options.kenlm:
         found["kenlm"] = against_kenlm(words)
         print(found["kenlm"], flush=True)
-    found["large"] = [asdict(alone(folder, options.sentences, prune)) for prune in PRUNES]
+    found["large"] = [asdict(large_in_new_process(folder, options.sentences, prune)) for prune in PRUNES]
     print(*found["large"], sep="\n")
     options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 

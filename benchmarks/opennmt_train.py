@@ -1,10 +1,10 @@
-"""Trains with OpenNMT-py for some seconds after its first update and writes metrics.jsonl as seqloom does.
+"""Train with OpenNMT-py for a given time after its first update; write metrics in the format of seqloom.
 
     PEER_PYTHON opennmt_train.py METRICS SECONDS -config CONFIG
 
-Its own log gives rounded rates. The hook reads the counts behind them: `n_words` is the number of positions
-of target[1:] that are not padding (onmt/utils/loss.py, `_stats`): the end of a sentence counts, its start
-does not.
+The log of OpenNMT-py has rounded rates, so the hook reads the counts. `n_words` is the number of positions of
+target[1:] that are not padding (onmt/utils/loss.py, `_stats`): the end of a sentence counts, its start does
+not.
 """
 
 from __future__ import annotations
@@ -28,5 +28,5 @@ def main() -> None:
     train.main()
 
 
-if __name__ == "__main__":  # its data workers import this file again
+if __name__ == "__main__":  # the data workers of OpenNMT-py import this file
     main()

@@ -1,10 +1,10 @@
-"""Translates ids or pieces with OpenNMT-py's inference engine, the one behind `onmt_translate`.
+"""Translate ids or pieces with OpenNMT-py's inference engine, which `onmt_translate` uses.
 
     PEER_PYTHON opennmt_translate.py TASK.json RESULT.json
 
-It sorts the lines by length itself. Its words are our pieces if it was trained on them. Otherwise they are our
-ids, but for the four special symbols, and the source ends with one as ours does. Its beam ends when the best
-hypothesis is completed, which is its default and a looser rule than seqloom's.
+The engine sorts the lines by length. Its words are our pieces if it was trained on them, otherwise our ids,
+except for the four special symbols; the source then ends with the end symbol, as in seqloom. By default, its
+beam search ends when the best hypothesis is finished, which is earlier than in seqloom.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def load(options: dict[str, Any]) -> Translate:
     from onmt.inference_engine import InferenceEnginePY  # type: ignore[import-not-found]
     from onmt.utils.parse import ArgumentParser  # type: ignore[import-not-found]
 
-    torch.serialization.add_safe_globals([Namespace])  # its checkpoints hold one; torch refuses by default
+    torch.serialization.add_safe_globals(
+        [Namespace]
+    )  # its checkpoints contain one, which torch refuses by default
     pieces = options.get("pieces", False)
     to_word = {} if pieces else {str(id): word for id, word in enumerate(SPECIAL)}
     end = () if pieces else (SPECIAL[2],)
@@ -35,7 +37,7 @@ def load(options: dict[str, Any]) -> Translate:
     def engine(beam: int) -> Any:
         values = {
             "model": options["file"],
-            "src": os.devnull,  # it asks for one; lines come by infer_list
+            "src": os.devnull,  # required, but lines are passed to infer_list
             "output": os.devnull,
             "batch_size": options["batch"],
             "batch_type": options["batch_type"],

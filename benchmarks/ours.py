@@ -1,4 +1,4 @@
-"""seqloom as a contestant: run by the Python that runs the benchmark."""
+"""Training speed of seqloom, run with the Python interpreter of the benchmark."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def seqloom(
     processes: int = 1,
     shard: bool = False,
 ) -> Measurement:
-    """`seqloom train` on the raw text, with the tokenizer that it trains by itself.
+    """Measure `seqloom train` on the raw text, including training the tokenizer.
 
-    Several processes have the workload's threads between them.
+    Several processes share the threads of the workload.
     """
     corpus, run = workload.corpus, folder / "run"
     files = {"source": "train.en", "target": "train.de", "valid-source": "val.en", "valid-target": "val.de"}
@@ -39,8 +39,8 @@ def seqloom(
         "train.batch_tokens": workload.batch_tokens,
         "train.max_minutes": workload.seconds / 60,
         "train.log_every": 1,
-        **_saving(workload.checkpoint_every),
-        **_moving(workload.recipe),
+        **_checkpoint_options(workload.checkpoint_every),
+        **_schedule_options(workload.recipe),
         "train.threads": max(1, workload.threads // processes),
         "train.shard": shard,
     }
@@ -58,20 +58,20 @@ def seqloom(
     )
     if TokenizerPair.load(run / "tokenizer").fingerprint != corpus.tokenizers.fingerprint:
         raise SeqloomError(
-            "seqloom trained another tokenizer than the peers were given: the rates do not compare."
+            "The tokenizer of seqloom differs from that of the other toolkits: the rates are not comparable."
         )
     return measurement
 
 
-def _saving(every: int | None) -> dict[str, Any]:
-    """Every checkpoint is kept and none is validated; or there is one at the end, after all that counts."""
+def _checkpoint_options(every: int | None) -> dict[str, Any]:
+    """Return options that keep every checkpoint without validation, or that save only at the end."""
     if every is None:
         return {"train.checkpoint_every": _NEVER}
     return {"train.checkpoint_every": every, "train.keep": _NEVER, "train.validate_every": _NEVER}
 
 
-def _moving(recipe: Recipe | None) -> dict[str, Any]:
-    """The recipe in our options, if there is one."""
+def _schedule_options(recipe: Recipe | None) -> dict[str, Any]:
+    """Return the options of the recipe, if there is one."""
     if recipe is None:
         return {}
     return {

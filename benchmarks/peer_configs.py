@@ -1,4 +1,4 @@
-"""What the other toolkits are told: a model as near to seqloom's as each allows, and how it is trained."""
+"""Configurations of the other toolkits: a model as close to seqloom's as each allows, and its training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NEVER = 10**9  # updates between two validations or checkpoints
 
 
 def opennmt_config(model: Transformer, workload: Workload, folder: Path) -> dict[str, Any]:
-    """What `onmt_train -config` reads."""
+    """Return the configuration for `onmt_train -config`."""
     file = workload.corpus.file
     return {
         "data": {
@@ -37,7 +37,7 @@ def opennmt_config(model: Transformer, workload: Workload, folder: Path) -> dict
         "transformer_ff": model.ffn,
         "add_qkvbias": True,  # as in seqloom
         "dropout": [model.dropout],
-        "attention_dropout": [0.0],  # as in seqloom; dropping attention weights would cost it time
+        "attention_dropout": [0.0],  # as in seqloom; attention dropout would cost time
         "label_smoothing": workload.label_smoothing,
         "param_init": 0.0,
         "param_init_glorot": True,
@@ -47,8 +47,8 @@ def opennmt_config(model: Transformer, workload: Workload, folder: Path) -> dict
         "normalization": "tokens",
         "batch_type": "tokens",
         "batch_size": workload.batch_tokens,
-        # One epoch a bucket. The default of 262,144 sentences pads less (4 % of the target, not 12 %), but
-        # its two workers then keep both cores busy for minutes, and hardly an update is made meanwhile.
+        # One epoch per bucket. The default of 262,144 sentences has less padding (4 % of the target, not 12 %),
+        # but its two workers keep both cores busy for minutes, in which hardly any update is made.
         "bucket_size": 29_000,
         "model_dtype": "fp32",
         "train_steps": _NEVER,
@@ -61,7 +61,7 @@ def opennmt_config(model: Transformer, workload: Workload, folder: Path) -> dict
 
 
 def _noam(model: Transformer, recipe: Recipe | None) -> dict[str, Any]:
-    """Its schedule of the Transformer, by default with the values of its own examples.
+    """Return the Transformer schedule of OpenNMT-py, by default with the values of its examples.
 
     The rate of update n is `learning_rate` · width^-½ · min(n^-½, n · warmup^-1.5) (Vaswani et al. 2017,
     section 5.3). It peaks when n = warmup, so a given peak needs `learning_rate` = peak · √(width · warmup).
@@ -78,9 +78,9 @@ def _noam(model: Transformer, recipe: Recipe | None) -> dict[str, Any]:
 
 
 def huggingface_config(model: Transformer, workload: Workload, folder: Path) -> dict[str, Any]:
-    """What huggingface_train.py reads."""
+    """Return the configuration for huggingface_train.py."""
     corpus = workload.corpus
-    size = corpus.vocabulary_size  # of which four are our specials; its two take their place
+    size = corpus.vocabulary_size  # includes our four special symbols, replaced by its two
     mean = corpus.targets / len(corpus.lengths)
     rate = workload.recipe or Recipe()
     betas = {"adam_beta1": rate.betas[0], "adam_beta2": rate.betas[1]} if workload.recipe else {}
@@ -114,7 +114,7 @@ def huggingface_config(model: Transformer, workload: Workload, folder: Path) -> 
         },
         "training": {
             "output_dir": str(folder / "model"),
-            # It knows no budget of tokens: as many sentences as have so many tokens on average.
+            # Batches by tokens are not supported: the number of sentences with this many tokens on average.
             "per_device_train_batch_size": round(workload.batch_tokens / mean),
             "train_sampling_strategy": "group_by_length",
             "label_smoothing_factor": workload.label_smoothing,
@@ -139,11 +139,11 @@ def huggingface_config(model: Transformer, workload: Workload, folder: Path) -> 
 def joeynmt_config(
     model: LSTM | Transformer, workload: Workload, folder: Path, *, shuffle: bool
 ) -> dict[str, Any]:
-    """What `joeynmt train` reads."""
+    """Return the configuration for `joeynmt train`."""
     rate = workload.recipe or Recipe()
-    # Without its floor of 1e-4 under the rate, which would be higher than the first tenth of the warm-up.
+    # The default minimum rate of 1e-4 would exceed the rate in the first tenth of the warm-up.
     own = {"adam_betas": list(rate.betas), "learning_rate_min": 1e-9} if workload.recipe else {}
-    side = {"level": "word", "voc_file": workload.corpus.file(VOCABULARY)}  # the pieces are its words
+    side = {"level": "word", "voc_file": workload.corpus.file(VOCABULARY)}  # pieces are treated as words
     return {
         "name": "benchmark",
         "model_dir": str(folder / "model"),
@@ -176,16 +176,18 @@ def joeynmt_config(
             "shuffle": shuffle,
             "epochs": _NEVER,
             "logging_freq": 1,
-            "validation_freq": workload.checkpoint_every or _NEVER,  # its driver saves without validating
+            "validation_freq": workload.checkpoint_every
+            or _NEVER,  # joeynmt_train.py saves instead of validating
         },
         "testing": {},
     }
 
 
 def _joeynmt_stacks(model: LSTM | Transformer, *, norm_first: bool) -> dict[str, Any]:
-    """Its encoder and decoder of that size, normalised where it does so by default, or before each block.
+    """Return encoder and decoder options, with layer normalisation as by default, or before each block.
 
-    By default its Transformer's encoder does it before, but not once more at the end, and the decoder after.
+    By default, the Transformer encoder of Joey NMT normalises before each block, without a final normalisation,
+    and its decoder after each block.
     """
     both: dict[str, Any] = {
         "num_layers": model.layers,
@@ -212,6 +214,6 @@ def _joeynmt_stacks(model: LSTM | Transformer, *, norm_first: bool) -> dict[str,
             "hidden_dropout": model.dropout,
             "init_hidden": "bridge",
             "attention": "luong",
-            "input_feeding": False,  # as in seqloom; its decoder goes step by step all the same
+            "input_feeding": False,  # as in seqloom; the decoder of Joey NMT still computes step by step
         },
     }

@@ -1,4 +1,4 @@
-"""The weights of a run as a model of Hugging Face's library and as a checkpoint of OpenNMT-py."""
+"""Convert the weights of a run to a Hugging Face model and to an OpenNMT-py checkpoint."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from opennmt_translate import SPECIAL
 from safetensors.torch import save_file
 from torch import Tensor
 
-from seqloom.building import load_model
 from seqloom.errors import SeqloomError
-from seqloom.exchange.marian_weights import BIAS, SHARED, alternating, blocks_to_marian, embedding_to_marian
+from seqloom.export.marian.weights import BIAS, SHARED, alternating, blocks_to_marian, embedding_to_marian
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.nn.positions import sinusoids
-from seqloom.run import Run
+from seqloom.run.build import load_model
+from seqloom.run.directory import Run
 from seqloom.settings import ModelSettings
 from seqloom.types import BOS, EOS, PAD
 
-_POSITIONS = 1024  # in Hugging Face's table
-_OPENNMT_POSITIONS = 5000  # as many as its own table has
+_POSITIONS = 1024  # in the table of the Hugging Face model
+_OPENNMT_POSITIONS = 5000  # the size of its own table
 
 
 def obstacle(settings: ModelSettings, *, joint: bool) -> str | None:
-    """Why the peers cannot be exactly such a model; None if they can."""
+    """Return why the other toolkits cannot represent the model exactly, or None if they can."""
     if not isinstance(settings, TransformerSettings):
         return f"model.name is {settings.name}, not transformer"
     shape = settings.shape()
@@ -44,7 +44,9 @@ def obstacle(settings: ModelSettings, *, joint: bool) -> str | None:
         "model.qk_width": (shape.qk_width, head),
         "model.v_width": (shape.v_width, head),
     }
-    different = (f"{name} is {got}, not {wanted}" for name, (got, wanted) in choices.items() if got != wanted)
+    different = (
+        f"{name} is {got}, not {expected}" for name, (got, expected) in choices.items() if got != expected
+    )
     return next(different, None)
 
 
@@ -53,15 +55,15 @@ def _open(run: Path) -> tuple[Transformer, TransformerSettings]:
     settings = Run.open(run).config().model
     if reason := obstacle(settings, joint=tokenizers.joint):
         raise SeqloomError(
-            f"The peers cannot hold the model of {run}: {reason}.",
-            "they need the options of `--model transformer` and one vocabulary; or leave them out by --only",
+            f"The other toolkits cannot represent the model of {run}: {reason}.",
+            "Use `--model transformer` with its defaults and a joint vocabulary, or exclude them with --only.",
         )
     assert isinstance(model, Transformer) and isinstance(settings, TransformerSettings)
     return model, settings
 
 
 def write_huggingface(run: Path, folder: Path) -> None:
-    """The run as a Pegasus model: a Marian model that normalises before each block, and else the same."""
+    """Write the run as a Pegasus model, which is a Marian model with normalisation before each block."""
     model, settings = _open(run)
     width, layers = settings.width, (len(model.encoder), len(model.decoder))
     order = alternating(width).argsort()  # sines first, then cosines
@@ -105,7 +107,7 @@ def write_huggingface(run: Path, folder: Path) -> None:
 
 
 def write_opennmt(run: Path, file: Path) -> None:
-    """The run as a checkpoint of OpenNMT-py, whose words are the ids."""
+    """Write the run as an OpenNMT-py checkpoint whose words are our ids."""
     model, settings = _open(run)
     size = model.output.out_features
     words = [*SPECIAL, *map(str, range(len(SPECIAL), size))]
@@ -136,7 +138,7 @@ def _opennmt_options(model: Transformer, settings: TransformerSettings) -> dict[
         "norm_eps": 1e-5,
         "share_embeddings": True,
         "share_decoder_embeddings": True,
-        # What building the model asks for, though it belongs to training.
+        # Training options that are required to build the model.
         "dropout": [0.0],
         "attention_dropout": [0.0],
         "freeze_word_vecs_enc": False,
@@ -148,7 +150,7 @@ def _opennmt_options(model: Transformer, settings: TransformerSettings) -> dict[
 
 
 def _opennmt_weights(model: Transformer, width: int) -> dict[str, Tensor]:
-    """The weights but for the output layer by OpenNMT-py's names."""
+    """Return the weights under the names of OpenNMT-py, without the output layer."""
     weights = {}
     sides = (("encoder", "transformer"), ("decoder", "transformer_layers"))
     state = model.state_dict()

@@ -1,7 +1,7 @@
-"""Other toolkits, each in a virtual environment of its own and with a model as near to seqloom's as it allows.
+"""Other toolkits, each in its own virtual environment, with a model as close to seqloom's as possible.
 
-A further peer is an `Environment`, a driver that records its updates, and a function that returns a
-`Measurement`, named among the contestants of train.py.
+To add a toolkit, define an `Environment`, a driver that records its updates and a function that returns a
+`Measurement`, and add the function to TOOLKITS in train.py.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ JOEYNMT = Environment(
 
 
 def opennmt(model: Transformer, workload: Workload, environments: Path, folder: Path) -> Measurement:
-    """OpenNMT-py's Transformer."""
+    """Train the Transformer of OpenNMT-py."""
     config = opennmt_config(model, workload, folder)
     return _train(OPENNMT, "-config", config, workload, environments, folder, name="OpenNMT-py")
 
 
 def huggingface(model: Transformer, workload: Workload, environments: Path, folder: Path) -> Measurement:
-    """Hugging Face's Marian model and its Seq2SeqTrainer."""
+    """Train Hugging Face's Marian model with the Seq2SeqTrainer."""
     config = huggingface_config(model, workload, folder)
     return _train(HUGGINGFACE, "--config", config, workload, environments, folder, name="Hugging Face")
 
@@ -75,27 +75,27 @@ def huggingface(model: Transformer, workload: Workload, environments: Path, fold
 def joeynmt(
     model: LSTM | Transformer, workload: Workload, environments: Path, folder: Path, *, by_length: bool = False
 ) -> Measurement:
-    """Joey NMT's model of that kind; its batches are of random sentences, or `by_length` of like lengths.
+    """Train the same kind of model with Joey NMT, with random batches or batches of similar length.
 
-    It has no batches of like lengths. But it makes them one after the other from the file when it does not
-    shuffle, so a file in the right order shows what its model does without so much padding.
+    Joey NMT cannot batch by length. Without shuffling, it fills batches in file order, so a suitably ordered
+    file (`by_length`) measures its model with little padding.
     """
     lengths = workload.corpus.lengths
-    order = like_lengths(lengths, workload.batch_tokens) if by_length else range(len(lengths))
+    order = order_by_length(lengths, workload.batch_tokens) if by_length else range(len(lengths))
     for language in ("en", "de"):
         lines = Path(workload.corpus.file(f"train.{language}{PIECES}")).read_text(encoding="utf-8").split("\n")
         _write_lines(folder / f"train.{language}", [lines[i] for i in order])
-        _write_lines(folder / f"dev.{language}", lines[:1])  # it asks for one, but never uses it here
+        _write_lines(folder / f"dev.{language}", lines[:1])  # required, but not used here
     config = joeynmt_config(model, workload, folder, shuffle=not by_length)
     name = "Joey NMT (sorted)" if by_length else "Joey NMT"
     return _train(JOEYNMT, "train", config, workload, environments, folder, name=name)
 
 
-def like_lengths(lengths: Sequence[tuple[int, int]], batch_tokens: int) -> list[int]:
-    """An order of the pairs in which Joey NMT's batches have like lengths and follow each other at random.
+def order_by_length(lengths: Sequence[tuple[int, int]], batch_tokens: int) -> list[int]:
+    """Return an order of the pairs that gives Joey NMT batches of similar length, in random order.
 
-    Its batch is full as soon as rows × the longest side reach the budget; the last one, not full, stays last,
-    or the ones behind it would begin elsewhere.
+    A batch is full when rows × longest side reaches the budget. The incomplete batch stays last; elsewhere it
+    would shift the boundaries of all batches after it.
     """
     batches: list[list[int]] = [[]]
     widest = 0
@@ -112,7 +112,7 @@ def like_lengths(lengths: Sequence[tuple[int, int]], batch_tokens: int) -> list[
 
 def _train(
     environment: Environment,
-    option: str,  # what its command line has before the configuration
+    option: str,  # command-line argument before the configuration file
     config: dict[str, Any],
     workload: Workload,
     environments: Path,
@@ -120,7 +120,7 @@ def _train(
     *,
     name: str,
 ) -> Measurement:
-    """One run of a peer by its driver, which stands beside this file."""
+    """Run the driver of a toolkit and return its measurement."""
     python = environment.python(environments)
     file, metrics = folder / "config.yaml", folder / "metrics.jsonl"
     file.write_text(yaml.safe_dump(config), encoding="utf-8")

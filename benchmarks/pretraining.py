@@ -1,11 +1,11 @@
-"""What pre-training on text brings when pairs are few: 2,000 pairs and 29,000 sentences of each language.
+"""Pre-training on text when pairs are few: 2,000 pairs and 29,000 sentences of each language.
 
     python benchmarks/pretraining.py --data ../shared/data/multi30k/tokenised --work runs/pretraining
 
-Five runs on Multi30k: a masked and a denoising one on the text of both languages (which are not told to be
-translations of each other), and three translation runs on the same pairs: from random weights, from the masked
-encoder, from both denoising sides. The checkpoint is chosen by BLEU on the validation file, the test file is
-decoded once per run. What is done already is not done again, and an interrupted run goes on.
+Five runs on Multi30k: a masked and a denoising model on the text of both languages (without using that the
+lines are translations), and three translation models on the same pairs, initialised with random weights, with
+the masked encoder, or with both sides of the denoising model. Checkpoints are selected by BLEU on the
+validation file; the test file is decoded once per run. Finished runs are kept and interrupted runs are resumed.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from seqloom.config import compose
+from command import run_command
+
 from seqloom.evaluate.metrics import evaluate, parse_metrics
-from seqloom.loading import load
-from seqloom.pipeline import continue_run, create
-from seqloom.run import Run
+from seqloom.run.config import compose
+from seqloom.run.directory import Run
+from seqloom.run.load import load
+from seqloom.run.train import continue_run, create
 
 MODEL = {"model.width": 128, "model.layers": 3, "model.heads": 4, "model.ffn": 512, "model.dropout": 0.3}
 TRAIN = {"train.schedule": "cosine", "train.threads": 1, "train.batch_tokens": 3000, "train.ema": 0.99}
@@ -42,12 +44,12 @@ TUNE = {
 PAIRS = 2000
 
 
-def trained(work: Path, name: str, options: dict[str, Any]) -> Path:
-    """The run of that name, made or gone on with if it is not finished."""
+def train_or_resume(work: Path, name: str, options: dict[str, Any]) -> Path:
+    """Train the named run, or resume it if it is not finished, and return its folder."""
     folder = work / name
     run = Run.open(folder) if folder.exists() else create(compose(None, options), folder)
     if not continue_run(run).finished:
-        sys.exit(f"stopped; the same command goes on with {folder}")
+        sys.exit(f"Stopped. Repeat the command to resume {folder}.")
     return folder
 
 
@@ -58,8 +60,8 @@ def lines(file: Path, count: int | None = None) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the tokenised Multi30k files")
-    parser.add_argument("--work", type=Path, required=True, help="where the runs go")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the tokenised Multi30k files")
+    parser.add_argument("--work", type=Path, required=True, help="folder for the runs")
     arguments = parser.parse_args()
     work: Path = arguments.work
     work.mkdir(parents=True, exist_ok=True)
@@ -81,24 +83,24 @@ def main() -> None:
         **TUNE,
     }
     text |= {**PRETRAIN, "model.dropout": 0.1}
-    masked = trained(work, "masked", {**text, **MASKED, "model.name": "mlm"})
-    # Pairs alone have fewer pieces; more would be learned from a handful of examples each.
-    runs = {"none": trained(work, "from-none", {**given, **TEXT, "text.vocab_size": 3000})}
-    runs["masked encoder"] = trained(work, "from-masked", {**given, "train.init_from": str(masked)})
+    masked = train_or_resume(work, "masked", {**text, **MASKED, "model.name": "mlm"})
+    # A smaller vocabulary for the 2,000 pairs: otherwise most pieces would have only a few examples.
+    runs = {"none": train_or_resume(work, "from-none", {**given, **TEXT, "text.vocab_size": 3000})}
+    runs["masked encoder"] = train_or_resume(work, "from-masked", {**given, "train.init_from": str(masked)})
     noise = {"data.noise.kind": "infill", "data.noise.share": 0.26}
-    denoising = trained(work, "denoising", {**text, **DENOISING, **noise})
-    runs["denoising, both sides"] = trained(
+    denoising = train_or_resume(work, "denoising", {**text, **DENOISING, **noise})
+    runs["denoising, both sides"] = train_or_resume(
         work, "from-denoising", {**given, "train.init_from": str(denoising)}
     )
     sources, references = lines(parts["test_2016_flickr", "en"]), lines(parts["test_2016_flickr", "de"])
     results = {}
     for name, run in runs.items():
-        answers = [best[0].text for best in load(run).translate(sources, beam=5)]
-        score = evaluate(answers, [[line] for line in references], parse_metrics("bleu:none"))[0]
+        outputs = [best[0].text for best in load(run).translate(sources, beam=5)]
+        score = evaluate(outputs, [[line] for line in references], parse_metrics("bleu:none"))[0]
         results[name] = {"bleu": score.value, "low": score.low, "high": score.high}
         print(f"{name:<24}{score.value:6.1f}  [{score.low:.1f}, {score.high:.1f}]", flush=True)
     (work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -1,4 +1,4 @@
-"""What time_to_quality.py found: who reached the target when, as a table and as a picture."""
+"""Results of time_to_quality.py: when each toolkit reached the target, as a table and a figure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from trials import Row
 
-from seqloom.inspect.looks import looks
+from seqloom.inspect.looks import line_styles
 from seqloom.inspect.picture import PAGE, Style, canvas, legend_below
 
 if TYPE_CHECKING:
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Point:
-    """A checkpoint that was translated."""
+    """BLEU of one checkpoint."""
 
     step: int
     minutes: float  # of training, since the first update
-    minutes_from_start: float  # of the process
+    minutes_from_start: float  # since the process started
     target_tokens: int
     bleu: float
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The training of one contestant and all its points, oldest first."""
+    """The training of one toolkit, with its points from oldest to newest."""
 
     name: str
     version: str
-    minutes: float  # that it was given
+    minutes: float  # of training allowed
     tokens_per_second: float
     points: list[Point]
-    reached: Point | None  # the first one with the target
-    ratio: float | None  # of its minutes to those of the first contestant
+    reached: Point | None  # first point at or above the target
+    ratio: float | None  # of its minutes to those of the first toolkit
     machine: Row
 
     @property
@@ -49,10 +49,10 @@ class Summary:
 
 
 def summarise(rows: Sequence[Row], names: Sequence[str], *, beam: int, target: float) -> list[Summary]:
-    """The newest training of each contestant, in the order of the names, as far as it was translated."""
+    """Return the latest training of each toolkit that has BLEU scores, in the order of the names."""
     summaries: list[Summary] = []
     for name in names:
-        own = [row for row in rows if row["contestant"] == name]
+        own = [row for row in rows if row["toolkit"] == name]
         trainings = [row for row in own if row["kind"] == "training"]
         found = points(trainings[-1], own, beam) if trainings else []
         if not found:
@@ -75,7 +75,7 @@ def summarise(rows: Sequence[Row], names: Sequence[str], *, beam: int, target: f
 
 
 def points(training: Row, rows: Sequence[Row], beam: int) -> list[Point]:
-    """The checkpoints of a training that were translated with that beam."""
+    """Return the checkpoints of a training that were decoded with the given beam size."""
     same = {"kind": "bleu", "minutes": training["minutes"], "beam": beam}
     scores = {row["step"]: row["bleu"] for row in rows if row.items() >= same.items()}
     return [
@@ -92,7 +92,7 @@ def points(training: Row, rows: Sequence[Row], beam: int) -> list[Point]:
 
 
 def show(summaries: Sequence[Summary], *, target: float, beam: int) -> None:
-    """Prints the machine's facts and the table."""
+    """Print the machine and the table."""
     console = Console(width=None if sys.stdout.isatty() else 140, highlight=False)
     for facts in dict.fromkeys(
         "{cpu}, {cores} cores, {threads} threads each, torch {torch}".format(**summary.machine)
@@ -107,8 +107,8 @@ def show(summaries: Sequence[Summary], *, target: float, beam: int) -> None:
         table.add_row(f"{summary.name} {summary.version}", *_cells(summary))
     console.print(table)
     console.print(
-        "training: since the first update, with saving the weights and without translating; from start: of the "
-        "process, for seqloom with training the tokenizer (peers get tokenised files)"
+        "training: since the first update, including saving, without decoding; from start: since the process "
+        "started, including training the tokenizer for seqloom (the others read tokenised files)"
     )
 
 
@@ -131,12 +131,12 @@ def _cells(summary: Summary) -> list[str]:
 
 
 def draw(summaries: Sequence[Summary], *, target: float, style: Style = PAGE) -> Figure:
-    """Draw BLEU against minutes of training, with the target as a line across."""
+    """Draw BLEU by minutes of training, with the target as a horizontal line."""
     title = "Multi30k English → German: BLEU by minutes of training"
     with canvas(6.5, 4.2, style=style, title=title) as figure:
         axes: Any = figure.subplots()
         handles = []
-        styles = looks([summary.name for summary in summaries])
+        styles = line_styles([summary.name for summary in summaries])
         for summary in summaries:
             look = styles[summary.name]
             xs, ys = [point.minutes for point in summary.points], [point.bleu for point in summary.points]

@@ -1,4 +1,4 @@
-"""What benchmarks/recall.py measures, curve by curve, and its picture."""
+"""The curves that benchmarks/recall.py measures, and their figure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from seqloom.inspect.looks import looks
+from seqloom.inspect.looks import line_styles
 from seqloom.inspect.picture import PAGE, Style, canvas, legend_below
 
 if TYPE_CHECKING:
@@ -26,19 +26,19 @@ class Trial:
     seed: int
     accuracy: float
     steps: int
-    seconds: float  # of this process on a processor, not on the clock: the machine may be busy
+    seconds: float  # CPU time, because the machine may be busy
 
 
 @dataclass
 class Curve:
-    """The runs of one cell with one start and one kind of training, from near to far."""
+    """The runs of one cell with one initialisation and one kind of training, by increasing distance."""
 
     cell: str
     start: str
     training: str
     parameters: int
     trials: list[Trial] = field(default_factory=list)
-    stopped: str = ""  # why no further distance was tried
+    stopped: str = ""  # why longer distances were not tried
 
     def __str__(self) -> str:
         return f"{self.cell}, {self.start}, {self.training}"
@@ -53,7 +53,7 @@ class Curve:
         return statistics.median(self.accuracies(distance))
 
     def reach(self) -> int:
-        """The distance up to which the median run is right often enough; 0 if the nearest is too far."""
+        """Return the longest distance up to which the median accuracy is at least GOAL, or 0."""
         reach = 0
         for distance in self.distances():
             if self.median(distance) < GOAL:
@@ -61,8 +61,8 @@ class Curve:
             reach = distance
         return reach
 
-    def reach_in_words(self) -> str:
-        """The same for people: the last distance tried may not be the last that is possible."""
+    def describe_reach(self) -> str:
+        """Return the reach as text; "or more" if no longer distance was tried."""
         reach = self.reach()
         return f"{reach} or more" if reach == self.distances()[-1] else str(reach or "none")
 
@@ -72,9 +72,9 @@ class Curve:
 
 
 def draw_curves(curves: Sequence[Curve], *, chance: float, title: str, style: Style = PAGE) -> Figure:
-    """Draw a panel for each kind of training: accuracy over distance, one line per cell and start.
+    """Draw accuracy by distance: one panel per kind of training, one line per cell and initialisation.
 
-    A line is the median over the seeds; the shade goes from the worst to the best.
+    Lines are medians over the seeds, small dots are single runs, and the shaded area is their range.
     """
     trainings = list(dict.fromkeys(curve.training for curve in curves))
     with canvas(max(6.5, 5.6 * len(trainings)), 4.2, style=style, title=title) as figure:
@@ -98,10 +98,12 @@ def draw_curves(curves: Sequence[Curve], *, chance: float, title: str, style: St
 
 def _line(panel: Any, curve: Curve, which: str) -> Any:
     """Draw one curve and return its line."""
-    distances, color = curve.distances(), looks([f"{curve.cell}-last"])[f"{curve.cell}-last"].color
+    distances, color = curve.distances(), line_styles([f"{curve.cell}-last"])[f"{curve.cell}-last"].color
     spans = [curve.accuracies(distance) for distance in distances]
     lows, highs = ([100 * end(span) for span in spans] for end in (min, max))
     panel.fill_between(distances, lows, highs, color=color, alpha=0.1, linewidth=0)
+    runs = [(trial.distance, 100 * trial.accuracy) for trial in curve.trials]
+    panel.plot(*zip(*runs, strict=True), linestyle="", marker=".", color=color, alpha=0.4)
     start = "" if curve.start == "default" else f", {curve.start}"
     (line,) = panel.plot(
         distances,
@@ -109,6 +111,6 @@ def _line(panel: Any, curve: Curve, which: str) -> Any:
         color=color,
         linestyle=LINES[curve.start],
         marker="o",
-        label=f"{curve.cell.upper()}{start}{which}: {100 * GOAL:.0f} % up to {curve.reach_in_words()}",
+        label=f"{curve.cell.upper()}{start}{which}: {100 * GOAL:.0f} % up to {curve.describe_reach()}",
     )
     return line

@@ -1,4 +1,4 @@
-"""Metrics of a peer as seqloom writes its own. Runs in the peer's Python: nothing but the standard library."""
+"""Record the updates of another toolkit in the format of seqloom. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 
 
 class Recorder:
-    """Writes a line at every update and ends the process some seconds after the first one."""
+    """Writer of one line per update that ends the process `limit` seconds after the first update."""
 
     def __init__(self, metrics: str, limit: float) -> None:
         self._metrics = metrics
@@ -18,13 +18,13 @@ class Recorder:
         self._tokens = 0
 
     def update(self, step: int, tokens: int) -> None:
-        """Notes that update number `step` is done, on so many real target tokens."""
+        """Record update number `step` with its number of target tokens (without padding)."""
         seconds = time.monotonic() - self._began
         self._tokens += tokens
         row = {"kind": "train", "step": step, "seconds": seconds, "target_tokens": self._tokens}
         with open(self._metrics, "a", encoding="utf-8") as metrics:
             metrics.write(json.dumps(row) + "\n")
-        if self._first is None:  # what comes before it, such as reading the data, is no training
+        if self._first is None:  # the time before it, e.g. for reading data, does not count
             self._first = seconds
         if seconds - self._first >= self._limit:
             sys.exit(0)

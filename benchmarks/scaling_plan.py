@@ -1,11 +1,11 @@
-"""A plan for training of WMT size: work, memory, traffic, hours and cost on 1, 8 and 64 GPUs, as Markdown.
+"""Estimated compute, memory, traffic, hours and cost of WMT-size training on 1, 8 and 64 GPUs.
 
     python benchmarks/scaling_plan.py [--rate 110e12] [--price 2] [--run RUN] [--json plan.json]
 
-Counted: floating-point operations by the model's own prediction (`seqloom info --cost`), bytes of weights,
-gradients and moments, and what a ring all-reduce of the gradients moves. Measured here: how long one processor
-takes to choose the pairs of a batch, as every process does, and to put its own rows together; and, of the data
-of a run, to tokenise it. Assumed, and to be given: the rate of a GPU, the network, the price.
+Computed: the FLOPs of the model (as in `seqloom info --cost`), the bytes of weights, gradients and moments, and
+the traffic of a ring all-reduce of the gradients. Measured: the time of one processor to select the pairs of a
+batch (in every process) and to collate its own rows, and with --run to tokenise the data of a run. Assumed, and
+set by options: the rate of a GPU, the network bandwidth and the price.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ import numpy as np
 import torch
 from command import run_command
 
-from seqloom.config import compose
 from seqloom.data.batching import batches_of, collate
-from seqloom.data.encoding import Encoder
+from seqloom.data.encoding import Numericalizer
 from seqloom.data.readers import read_corpus
 from seqloom.data.report import DataReport
 from seqloom.data.store import Tokens
 from seqloom.inspect.cost import predict
-from seqloom.registry import architecture
-from seqloom.run import Run
+from seqloom.run.build import build_neural
+from seqloom.run.config import compose
+from seqloom.run.directory import Run
 from seqloom.types import Vocabularies
 
-LENGTH = 30  # tokens of a sentence on each side: about the mean of WMT 2014 with a vocabulary of 37,000
+LENGTH = 30  # tokens per sentence and side: about the mean of WMT 2014 with a vocabulary of 37,000
 VOCABULARY = 37_000
 FLOAT = 4  # bytes
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is trained: a model, and on how many tokens of target with as many of source."""
+    """A model and the amount of its training; source and target have the same number of tokens."""
 
     name: str
     width: int
     ffn: int
     heads: int
     updates: int
-    batch: int  # target tokens of an update
+    batch: int  # target tokens per update
 
     def options(self) -> dict[str, object]:
         sizes = {"width": self.width, "ffn": self.ffn, "heads": self.heads, "layers": 6}
@@ -64,54 +64,56 @@ JOBS = (
 
 @dataclass(frozen=True)
 class Machine:
-    """What is assumed of the machines."""
+    """Assumptions about the machines."""
 
-    rate: float  # operations per second that a GPU really does
-    inside: float  # bytes per second and GPU within a host
-    between: float  # bytes per second and host between hosts
-    price: float  # of a GPU hour
+    rate: float  # FLOP/s that a GPU achieves
+    inside: float  # bytes/s per GPU within a host
+    between: float  # bytes/s per host between hosts
+    price: float  # per GPU hour
     per_host: int = 8
 
 
 @dataclass(frozen=True)
 class Row:
-    """One job on so many GPUs."""
+    """A job on a given number of GPUs."""
 
     job: str
     gpus: int
     flops_per_token: float
-    memory: float  # bytes of weights, gradients and moments in every GPU
+    memory: float  # bytes of weights, gradients and moments per GPU
     memory_sharded: float  # the same with train.shard
-    traffic: float  # bytes that a GPU sends per update
-    compute: float  # seconds of an update
+    traffic: float  # bytes sent per GPU and update
+    compute: float  # seconds per update
     network: float
-    batching: float  # seconds that every process takes to choose the batch of an update and make its rows
+    batching: float  # seconds per update and process to select and collate a batch
     hours: float
     cost: float
-    limit: str  # what an update waits for
+    limit: str  # the slowest part of an update
 
 
 @dataclass(frozen=True)
 class Batching:
-    """Seconds of one processor per target token with its source token."""
+    """CPU seconds per target token, including its source token."""
 
-    choosing: float  # which pairs are together, in every process
-    collating: float  # ids, padded, of a process's own rows
+    choosing: float  # select the pairs of a batch, in every process
+    collating: float  # build the padded ids of the rows of one process
 
 
 def plan(job: Job, gpus: int, machine: Machine, batching: Batching) -> Row:
-    """The arithmetic. Communication and batches are prepared beside the computation: the slowest one counts."""
+    """Return the estimate. Computation, communication and batching overlap, so the slowest one counts."""
     config = compose(None, job.options())
-    model = architecture("transformer").build(config.model, Vocabularies(VOCABULARY, VOCABULARY, shared=True))
+    model = build_neural(config.model, Vocabularies(VOCABULARY, VOCABULARY, shared=True))
     total = predict(model, LENGTH).total
     flops = (total.cost.forward + total.cost.backward) / LENGTH
     weights = total.parameters * FLOAT
-    traffic = 2 * (gpus - 1) / gpus * weights  # a ring sums, then hands the sums on
-    slowest = machine.inside if gpus <= machine.per_host else machine.between  # a ring leaves a host once
+    traffic = 2 * (gpus - 1) / gpus * weights  # ring all-reduce: reduce-scatter, then all-gather
+    slowest = (
+        machine.inside if gpus <= machine.per_host else machine.between
+    )  # a ring has one link between two hosts
     times = {
         "computing": job.batch * flops / gpus / machine.rate,
-        "the network": traffic / slowest,
-        "making batches": (batching.choosing + batching.collating / gpus) * job.batch,
+        "network": traffic / slowest,
+        "batching": (batching.choosing + batching.collating / gpus) * job.batch,
     }
     hours = max(times.values()) * job.updates / 3600
     return Row(
@@ -122,16 +124,16 @@ def plan(job: Job, gpus: int, machine: Machine, batching: Batching) -> Row:
         memory_sharded=4 * weights / gpus,
         traffic=traffic,
         compute=times["computing"],
-        network=times["the network"],
-        batching=times["making batches"],
+        network=times["network"],
+        batching=times["batching"],
         hours=hours,
         cost=hours * gpus * machine.price,
         limit=max(times, key=lambda name: times[name]),
     )
 
 
-def measured(pairs: int = 65_536, batch_tokens: int = 25_000) -> Batching:
-    """What it takes here, for a pool of so many pairs of any length up to twice the usual one."""
+def measure_batching(pairs: int = 65_536, batch_tokens: int = 25_000) -> Batching:
+    """Measure batching on this machine for random pairs of up to twice the mean length."""
     random = np.random.default_rng(1)
     lengths = {side: random.integers(1, 2 * LENGTH - 1, pairs) for side in ("source", "target")}
     ids = {side: random.integers(4, VOCABULARY, of.sum(), "<u2") for side, of in lengths.items()}
@@ -144,17 +146,17 @@ def measured(pairs: int = 65_536, batch_tokens: int = 25_000) -> Batching:
     return Batching(*(spent / tokens.target_tokens(np.arange(pairs)) for spent in seconds))
 
 
-def tokenised(run: Run) -> float:
-    """Target tokens per second with their sources that one processor tokenises of a run's own data."""
+def tokenisation_rate(run: Run) -> float:
+    """Return the target tokens per second (including sources) that one processor tokenises of a run's data."""
     config, report = run.config(), DataReport()
     pairs = list(islice(read_corpus(config.data, "train", report), 20_000))
-    encoder = Encoder(run.tokenizers(), config.data.max_length, "drop")
+    encoder = Numericalizer(run.tokenizers(), config.data.max_length, "drop")
     tokens = Tokens.of(pairs, encoder, report)
     return tokens.target_tokens(np.arange(len(tokens))) / shortest(lambda: Tokens.of(pairs, encoder, report))
 
 
 def shortest(work: Callable[[], object]) -> float:
-    """Seconds, the least of several: what else the machine does only adds to it."""
+    """Return the shortest of several times, in seconds: other load only adds to it."""
     times = []
     for _ in range(7):
         began = time.perf_counter()
@@ -164,9 +166,11 @@ def shortest(work: Callable[[], object]) -> float:
 
 
 def table(rows: list[Row]) -> str:
-    """The rows as Markdown."""
-    titles = ("model", "GPUs", "GB in each (sharded)", "GB sent per update", "computing", "network", "batches")
-    titles += ("hours", "cost", "waits for")
+    """Return the rows as a Markdown table."""
+    titles = [
+        *("model", "GPUs", "GB per GPU (sharded)", "GB sent per update"),
+        *("computing", "network", "batching", "hours", "cost", "limited by"),
+    ]
     lines = [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
     for row in rows:
         lines.append(
@@ -181,26 +185,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--rate", type=float, default=110e12, help="FLOP/s of a GPU (default: %(default)g)")
-    parser.add_argument("--inside", type=float, default=200e9, help="bytes/s in a host (default: %(default)g)")
+    parser.add_argument("--rate", type=float, default=110e12, help="FLOP/s per GPU (default: %(default)g)")
+    parser.add_argument(
+        "--inside",
+        type=float,
+        default=200e9,
+        help="bytes/s within a host (default: %(default)g)",
+    )
     parser.add_argument(
         "--between", type=float, default=12.5e9, help="bytes/s between hosts (default: %(default)g)"
     )
-    parser.add_argument("--price", type=float, default=2.0, help="of a GPU hour (default: %(default)g)")
-    parser.add_argument("--run", type=Path, help="whose training data is tokenised, too")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--price", type=float, default=2.0, help="price per GPU hour (default: %(default)g)")
+    parser.add_argument("--run", type=Path, help="also measure tokenising the training data of this run")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the table as JSON")
     options = parser.parse_args()
     torch.manual_seed(1)
     machine = Machine(options.rate, options.inside, options.between, options.price)
-    batching = measured()
+    batching = measure_batching()
     rows = [plan(job, gpus, machine, batching) for job in JOBS for gpus in (1, 8, 64)]
     print(table(rows))
     choosing, collating = (1 / seconds / 1e6 for seconds in (batching.choosing, batching.collating))
     print(
-        f"\nmillion target tokens per second of one processor: {choosing:.0f} chosen, {collating:.0f} collated"
+        f"\nmillion target tokens per second and processor: {choosing:.0f} selected, {collating:.0f} collated"
     )
     if options.run:
-        print(f"{tokenised(Run(options.run)) / 1e6:.2f} tokenised")
+        print(f"{tokenisation_rate(Run(options.run)) / 1e6:.2f} tokenised")
     if options.json:
         report = {"machine": asdict(machine), "rows": [asdict(row) for row in rows]}
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

@@ -1,9 +1,9 @@
-"""SCAN by kind of position: exact match on the simple, the length and the jump split, as a table and a plot.
+"""SCAN by kind of position: exact match on the simple, length and jump splits, as a table and a figure.
 
     python benchmarks/scan.py --records scan.jsonl --runs runs/scan --out scan.png [--splits simple length]
 
-Every run has the options of recipes/scan.yaml and its own kind of positions. A test file is decoded once, when
-its run has ended. What is recorded is not done again, so the command can be broken off and repeated.
+Every run uses recipes/scan.yaml with its own kind of positions. Each test file is decoded once, after its run
+is finished. Recorded trials are skipped, so an interrupted command can be repeated.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from command import run_command
-from trials import Row, bar_figure, best_validation, conduct, exact_trial, grouped, trial_parser
+from command import data_folder, run_command
+from trials import Row, bar_figure, best_validation, exact_trial, grouped, run_trials, trial_parser
 
 from seqloom import SeqloomError
-from seqloom.config import Config, compose
 from seqloom.inspect.picture import save_figure
+from seqloom.run.config import Config, compose
 
 RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "scan.yaml"
 SPLITS = ("simple", "length", "addprim_jump")
@@ -27,20 +27,19 @@ POSITIONS = ("none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5
 
 
 def find_scan(environment: Mapping[str, str]) -> Path:
-    """The folder of SCAN's files, under SEQLOOM_DATA or beside the repository."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(environment.get("SEQLOOM_DATA", beside)) / "scan"
+    """Return the folder of SCAN in SEQLOOM_DATA, or in shared/data next to the repository."""
+    folder = data_folder(environment) / "scan"
     names = [f"{part}_{split}.tsv.gz" for split in SPLITS for part in ("train", "test")]
     if missing := [name for name in names if not (folder / name).is_file()]:
         raise SeqloomError(
-            f"SCAN is needed for this benchmark, but {folder} has no {', '.join(missing)}.",
-            "set SEQLOOM_DATA to the folder that holds scan/: command, tab, actions in every line",
+            f"SCAN not found: {folder} does not contain {', '.join(missing)}.",
+            "Set SEQLOOM_DATA to the folder that contains scan/ (each line: command, tab, actions).",
         )
     return folder
 
 
 def configure(data: Path, split: str, positions: str, seed: int, steps: int | None) -> Config:
-    """The options of one run: the recipe's but for the kind of positions."""
+    """Return the config of one run: the recipe with another kind of positions."""
     return compose(
         RECIPE,
         {
@@ -52,32 +51,32 @@ def configure(data: Path, split: str, positions: str, seed: int, steps: int | No
     )
 
 
-def broken_off(answers: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """Percent of answers that are right as far as they go, and stop too early."""
-    pairs = zip(answers, references, strict=True)
-    return 100 * sum(right[0].startswith(f"{answer} ") for answer, right in pairs) / len(answers)
+def truncated_share(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """Return the percentage of outputs that are correct but end too early."""
+    pairs = zip(outputs, references, strict=True)
+    return 100 * sum(right[0].startswith(f"{output} ") for output, right in pairs) / len(outputs)
 
 
 def run(config: Config, folder: Path, test: Path) -> Row:
-    """Trains, decodes the test file and says how it went."""
-    row, answers, testset = exact_trial(config, folder, test)
+    """Train, decode the test file and return the scores."""
+    row, outputs, testset = exact_trial(config, folder, test)
     return {
         **row,
-        "broken_off": broken_off(answers, testset.references),
+        "broken_off": truncated_share(outputs, testset.references),
         "held_out": best_validation(folder, "exact"),
         "steps": config.train.max_steps,
     }
 
 
 def by_split(rows: Sequence[Row], of: str) -> dict[str, dict[str, list[float]]]:
-    """The rows' value and its interval by split and kind of positions."""
+    """Return a value and its interval by split and kind of positions."""
     return grouped(rows, ("split", SPLITS), ("positions", POSITIONS), of)
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Markdown: a line per kind of positions, a column per split."""
+    """Return a Markdown table with one row per kind of positions and one column per split."""
     exact, short = by_split(rows, "exact"), by_split(rows, "broken_off")
-    lines = ["| positions | " + " | ".join(exact) + " | length, right but broken off |"]
+    lines = ["| positions | " + " | ".join(exact) + " | length, correct but truncated |"]
     lines.append("|---|" + "---|" * (len(exact) + 1))
     for positions in POSITIONS:
         cells = [_cell(exact[split].get(positions)) for split in exact]
@@ -95,7 +94,7 @@ def parse() -> argparse.Namespace:
     parser = trial_parser(__doc__)
     parser.add_argument("--splits", nargs="+", choices=SPLITS, default=SPLITS)
     parser.add_argument("--positions", nargs="+", choices=POSITIONS, default=POSITIONS)
-    parser.add_argument("--steps", type=int, help="updates, if not the recipe's")
+    parser.add_argument("--steps", type=int, help="number of updates (default: as in the recipe)")
     return parser.parse_args()
 
 
@@ -109,7 +108,7 @@ def main() -> None:
 
     plan = product(options.seeds, options.splits, options.positions)
     keys = [{"split": split, "positions": positions, "seed": seed} for seed, split, positions in plan]
-    rows = conduct(options.records, keys, trial)
+    rows = run_trials(options.records, keys, trial)
     print(table(rows))
     if options.out:
         title = "SCAN: exact match by kind of position"

@@ -1,4 +1,4 @@
-"""Translates text with seqloom, loaded as `seqloom translate` loads it when no option is given.
+"""Translate text with seqloom, loaded as by `seqloom translate` with default options.
 
 PYTHON seqloom_translate.py TASK.json RESULT.json
 """
@@ -12,7 +12,7 @@ from stopwatch import Translate, run
 
 
 def load(options: dict[str, Any]) -> Translate:
-    from seqloom.exchange.engines import load_translator
+    from seqloom.decode.select import load_translator
 
     translator = load_translator(
         Path(options["folder"]),
@@ -22,7 +22,7 @@ def load(options: dict[str, Any]) -> Translate:
         scores=False,
     )
     if translator.engine != options["expected"]:
-        raise SystemExit(f"{options['folder']}: --engine {options['engine']} takes {translator.engine}")
+        raise SystemExit(f"{options['folder']}: --engine {options['engine']} selected {translator.engine}")
 
     def translate(lines: list[str], beam: int) -> list[str]:
         return [best[0].text for best in translator.translate(lines, beam=beam)]

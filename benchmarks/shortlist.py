@@ -1,11 +1,11 @@
-"""What a vocabulary shortlist saves in time and costs in BLEU, on the validation pairs of a trained run.
+"""Speed and BLEU of vocabulary shortlists on the validation pairs of a trained run.
 
     python benchmarks/shortlist.py RUN [--lists 20:100 50:300] [--repeats 3] [--threads 1] [--json out.json]
 
-A list N:K has N translations of every source token and the K most frequent target tokens, learned from the
-run's own training pairs; the run stays as it is. The torch engine translates the validation sources greedily
-and with a beam of 5, without a list and with each in turn, so many times over, all in batches and some alone;
-what is printed are medians. Seconds are processor time, which other programs disturb less than the clock.
+A shortlist N:K has N translations of every source token and the K most frequent target tokens, learned from the
+training pairs of the run; the run is not changed. The torch engine translates the validation sources greedily
+and with beam 5, without a shortlist and with each one in turn, in several rounds: all lines in batches, then
+some lines one at a time. The table shows medians. Times are CPU times, which depend little on other load.
 """
 
 from __future__ import annotations
@@ -29,40 +29,40 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from seqloom.building import load_model
-from seqloom.corpus import Corpus
 from seqloom.data.batching import collate_ids
+from seqloom.data.corpus import Corpus
 from seqloom.decode.pipeline import batches_by_length
-from seqloom.decode.shortlist import Choice, Shortlist
+from seqloom.decode.shortlist import Shortlist, VocabularySubset
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.evaluate.metrics import evaluate
-from seqloom.run import Run
+from seqloom.run.build import load_model
+from seqloom.run.directory import Run
 from seqloom.statistical.alignment.shortlist import Coverage, coverage, make_shortlist
 
 BEAMS = (1, 5)
 _WARMUP = 64  # lines before the clock starts
 
-Sizes = tuple[int, int]  # translations of a source token, frequent target tokens
+Sizes = tuple[int, int]  # translations per source token, frequent target tokens
 
 
 @dataclass(frozen=True)
 class Result:
-    """One search with one list, or with none."""
+    """Results of one beam size with one shortlist, or with none."""
 
     sizes: Sizes | None
     beam: int
-    together: float | None  # tokens of a batch's lists together, on average
+    union_size: float | None  # mean size of the union of the shortlists in a batch
     bleu: float
-    equal: int  # answers that are those without a list
-    rates: list[float]  # sentences per second of processor time in each round
-    latencies: list[float]  # milliseconds of a line alone in each round, the median of some
-    gain: float  # of the rates, and of the latencies, over those without a list: medians over rounds
-    gain_alone: float
+    equal: int  # outputs identical to those without a shortlist
+    rates: list[float]  # sentences per CPU second, per round
+    latencies: list[float]  # median milliseconds of a single line, per round
+    gain: float  # ratio to the rate without a shortlist, median over rounds
+    gain_alone: float  # the same for latencies
 
 
 @dataclass(frozen=True)
-class Contestants:
-    """Translators with the same model and their lists, and what they are asked."""
+class Setup:
+    """Translators of the same model with different shortlists, and the lines to translate."""
 
     translators: dict[Sizes | None, TorchTranslator]
     tables: dict[Sizes, Shortlist]
@@ -71,11 +71,11 @@ class Contestants:
     references: list[list[str]]
 
 
-def prepare(folder: Path, lists: Sequence[Sizes], lines: int) -> Contestants:
-    """The run's translator without a list and with each, and the first validation pairs."""
+def prepare(folder: Path, lists: Sequence[Sizes], lines: int) -> Setup:
+    """Return the translators without and with each shortlist, and the first validation pairs."""
     run = Run.open(folder)
     config = run.config()
-    data = Corpus(config.data, config.text).reopen(run)
+    data = Corpus(config.data, config.text).reopen(run.data_record(), run.tokenizers())
     pairs, valid = (
         [(store.source(i), store.target(i)) for i in range(len(store))] for store in (data.store, data.valid)
     )
@@ -96,45 +96,45 @@ def prepare(folder: Path, lists: Sequence[Sizes], lines: int) -> Contestants:
             shortlist=partial(lambda found: found, table),
         )
     references = [[e.target or ""] for e in examples]
-    return Contestants(translators, tables, coverages, [e.source for e in examples], references)
+    return Setup(translators, tables, coverages, [e.source for e in examples], references)
 
 
-def together(translator: TorchTranslator, table: Shortlist, lines: Sequence[str], beam: int) -> float:
-    """How many tokens the lists of the lines of a batch have together, on average."""
+def union_size(translator: TorchTranslator, table: Shortlist, lines: Sequence[str], beam: int) -> float:
+    """Return the mean size of the union of the shortlists in a batch."""
     sources = [translator.tokenizers.source.encode(line) for line in lines]
     search = translator.search.changed(beam, None)
     sizes = []
     lengths = list(map(len, sources))
     for group in batches_by_length(lengths, batch_tokens=search.batch_tokens, rows=search.beam):
         batch = collate_ids([sources[i] for i in group], None, range(len(group)))
-        sizes.append(len(Choice(table.allowed(batch.source)).ids))
+        sizes.append(len(VocabularySubset(table.allowed(batch.source)).ids))
     return statistics.mean(sizes)
 
 
-def measure(asked: Contestants, beam: int, repeats: int, alone: int) -> list[Result]:
-    """The results of all contestants, who take turns."""
-    rates: dict[Sizes | None, list[float]] = {sizes: [] for sizes in asked.translators}
-    latencies: dict[Sizes | None, list[float]] = {sizes: [] for sizes in asked.translators}
-    answers = {}
+def measure(setup: Setup, beam: int, repeats: int, alone: int) -> list[Result]:
+    """Return the results of all translators, which take turns."""
+    rates: dict[Sizes | None, list[float]] = {sizes: [] for sizes in setup.translators}
+    latencies: dict[Sizes | None, list[float]] = {sizes: [] for sizes in setup.translators}
+    outputs = {}
     for _ in range(repeats):
-        for sizes, translator in asked.translators.items():
-            translator.translate(asked.lines[:_WARMUP], beam=beam)
+        for sizes, translator in setup.translators.items():
+            translator.translate(setup.lines[:_WARMUP], beam=beam)
             began = time.process_time()
-            found = translator.translate(asked.lines, beam=beam)
-            rates[sizes].append(len(asked.lines) / (time.process_time() - began))
-            latencies[sizes].append(_latency(translator, asked.lines[:alone], beam))
-            answers[sizes] = [best[0].text for best in found]
-    plain = asked.translators[None]
+            found = translator.translate(setup.lines, beam=beam)
+            rates[sizes].append(len(setup.lines) / (time.process_time() - began))
+            latencies[sizes].append(_latency(translator, setup.lines[:alone], beam))
+            outputs[sizes] = [best[0].text for best in found]
+    plain = setup.translators[None]
     results = []
-    for sizes in asked.translators:
-        (score,) = evaluate(answers[sizes], asked.references, "bleu", bootstrap=0)
+    for sizes in setup.translators:
+        (score,) = evaluate(outputs[sizes], setup.references, "bleu", bootstrap=0)
         results.append(
             Result(
                 sizes=sizes,
                 beam=beam,
-                together=together(plain, asked.tables[sizes], asked.lines, beam) if sizes else None,
+                union_size=union_size(plain, setup.tables[sizes], setup.lines, beam) if sizes else None,
                 bleu=score.value,
-                equal=sum(map(str.__eq__, answers[sizes], answers[None])),
+                equal=sum(map(str.__eq__, outputs[sizes], outputs[None])),
                 rates=rates[sizes],
                 latencies=latencies[sizes],
                 gain=_ratio(rates[sizes], rates[None]),
@@ -145,7 +145,7 @@ def measure(asked: Contestants, beam: int, repeats: int, alone: int) -> list[Res
 
 
 def _latency(translator: TorchTranslator, lines: Sequence[str], beam: int) -> float:
-    """Milliseconds of a line that is alone, the median."""
+    """Return the median milliseconds of a single line."""
     times = []
     for line in lines:
         began = time.process_time()
@@ -158,29 +158,29 @@ def _ratio(ones: Sequence[float], others: Sequence[float]) -> float:
     return statistics.median(one / other for one, other in zip(ones, others, strict=True))
 
 
-def show(results: Sequence[Result], asked: Contestants) -> None:
-    """Prints a table for each search."""
+def show(results: Sequence[Result], setup: Setup) -> None:
+    """Print one table per beam size."""
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
     for beam in BEAMS:
         table = Table("greedy" if beam == 1 else f"beam {beam}", box=box.MARKDOWN)
         for title in (
-            "a list",
-            "a batch's",
+            "size",
+            "size per batch",
             "coverage",
             "BLEU",
             "equal",
             "sentences/s",
             "gain",
-            "alone",
+            "single line",
             "gain",
         ):
             table.add_column(title, justify="right")
         for row in (result for result in results if result.beam == beam):
-            held = asked.coverages[row.sizes] if row.sizes else None
+            held = setup.coverages[row.sizes] if row.sizes else None
             table.add_row(
                 "whole vocabulary" if row.sizes is None else f"{row.sizes[0]}:{row.sizes[1]}",
                 "–" if held is None else f"{held.mean_size:,.0f}",
-                "–" if row.together is None else f"{row.together:,.0f}",
+                "–" if row.union_size is None else f"{row.union_size:,.0f}",
                 "–" if held is None else f"{100 * held.share:.1f} %",
                 f"{row.bleu:.2f}",
                 f"{row.equal:,}",
@@ -201,29 +201,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("run", type=Path, help="a run directory")
+    parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
     parser.add_argument("--lists", type=_sizes, nargs="+", metavar="N:K", default=[(20, 100), (50, 300)])
     parser.add_argument("--lines", type=int, default=1014, help="validation pairs (default: %(default)s)")
-    parser.add_argument("--alone", type=int, default=100, help="lines one by one (default: %(default)s)")
+    parser.add_argument(
+        "--alone",
+        type=int,
+        default=100,
+        help="lines translated one at a time (default: %(default)s)",
+    )
     parser.add_argument("--repeats", type=int, default=3, help="rounds (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=1, help="processors (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there, too")
+    parser.add_argument("--threads", type=int, default=1, help="number of threads (default: %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all measurements as JSON")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     machine = describe(options.threads, importlib.metadata.version("torch"))
-    asked = prepare(options.run, options.lists, options.lines)
-    results = [one for beam in BEAMS for one in measure(asked, beam, options.repeats, options.alone)]
-    vocabulary = asked.translators[None].tokenizers.target.size
+    setup = prepare(options.run, options.lists, options.lines)
+    results = [one for beam in BEAMS for one in measure(setup, beam, options.repeats, options.alone)]
+    vocabulary = setup.translators[None].tokenizers.target.size
     print(
         f"{machine.cpu}, threads: {machine.threads}, torch {machine.torch}, {machine.date}; "
-        f"{len(asked.lines):,} sentences, vocabulary {vocabulary:,}"
+        f"{len(setup.lines):,} sentences, vocabulary {vocabulary:,}"
     )
-    show(results, asked)
+    show(results, setup)
     if options.json:
         report = {
             "machine": asdict(machine),
             "vocabulary": vocabulary,
-            "coverage": [{"sizes": sizes, **held.as_dict()} for sizes, held in asked.coverages.items()],
+            "coverage": [{"sizes": sizes, **held.as_dict()} for sizes, held in setup.coverages.items()],
             "results": [asdict(result) for result in results],
         }
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")

@@ -1,9 +1,10 @@
-"""Times a translator, in a process of its own. Runs in a peer's Python: nothing but the standard library.
+"""Time a translator in its own process. Uses only the standard library, as other toolkits import it.
 
     PYTHON driver.py TASK.json RESULT.json
 
-A driver hands `run` a function that loads its translator. The task has the lines, the beams, how many lines go
-one by one, and the options of the driver; the result has seconds and answers.
+A driver passes `run` a function that loads its translator. The task contains the lines, the beam sizes, the
+number of lines to translate one at a time, and the options of the driver; the result contains times and
+outputs.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-Translate = Callable[[list[str], int], list[str]]  # lines and beam to answers in the same order
+Translate = Callable[[list[str], int], list[str]]  # (lines, beam size) to outputs in the same order
 
-_BEGAN = time.perf_counter()  # the drivers import what they need later, while loading
-_WARMUP = 64  # lines that are translated before the clock starts
+_BEGAN = time.perf_counter()  # drivers import their toolkit later, in load()
+_WARMUP = 64  # lines translated before timing starts
 
 
 def run(load: Callable[[dict[str, Any]], Translate]) -> None:
-    """Does the task that the command line names and writes its result."""
+    """Run the task given on the command line and write its result."""
     task_file, result_file = sys.argv[1:]
     with open(task_file, encoding="utf-8") as file:
         task = json.load(file)
@@ -31,18 +32,18 @@ def run(load: Callable[[dict[str, Any]], Translate]) -> None:
     first = time.perf_counter() - _BEGAN
     searches = {str(beam): _timed(translate, lines, beam, single=task["single"]) for beam in beams}
     with open(result_file, "w", encoding="utf-8") as file:
-        json.dump({"start_to_first_answer": first, "searches": searches}, file)
+        json.dump({"start_to_first_output": first, "searches": searches}, file)
 
 
 def _timed(translate: Translate, lines: list[str], beam: int, *, single: int) -> dict[str, Any]:
-    """All lines at once, then the first ones alone."""
+    """Time all lines in batches, then the first lines one at a time."""
     translate(lines[:_WARMUP], beam)
     began = time.perf_counter()
-    answers = translate(lines, beam)
+    outputs = translate(lines, beam)
     seconds = time.perf_counter() - began
     latencies = []
     for line in lines[:single]:
         began = time.perf_counter()
         translate([line], beam)
         latencies.append(time.perf_counter() - began)
-    return {"seconds": seconds, "latencies": latencies, "answers": answers}
+    return {"seconds": seconds, "latencies": latencies, "outputs": outputs}

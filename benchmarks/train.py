@@ -1,14 +1,14 @@
-"""Training speed of seqloom and of its peers, measured in turn on the same machine, data, vocabulary and sizes.
+"""Training speed of seqloom and other toolkits with the same machine, data, vocabulary and model size.
 
     python benchmarks/train.py [--model transformer|lstm] [--seconds 90] [--repeats 2] [--json out.json]
 
-Multi30k English to German, raw; joint SentencePiece vocabulary of 8,000. The rate counts real target tokens
-(no padding, the end of sentence included) after the warm-up.
+The data is Multi30k English to German, raw, with a joint SentencePiece vocabulary of 8,000. The rate is the
+number of target tokens per second after the warm-up, without padding and including the end of sentence.
 
-    transformer  3+3 layers, width 256; beside OpenNMT-py, Hugging Face's Seq2SeqTrainer and Joey NMT
-    lstm         2+2 layers, width 320, bilinear attention, no input feeding: with fused kernels, the same model
-                 step by step, and Joey NMT (its decoder goes step by step), the last also on a file in an order
-                 that gives its batches like lengths
+    transformer  3 + 3 layers, width 256: seqloom, OpenNMT-py, Hugging Face's Seq2SeqTrainer and Joey NMT
+    lstm         2 + 2 layers, width 320, bilinear attention, no input feeding: seqloom with fused kernels and
+                 step by step, and Joey NMT (whose decoder computes step by step), also with a file ordered so
+                 that its batches have similar lengths
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from workload import LSTM, Model, Transformer, Workload, find_multi30k, flops_pe
 
 @dataclass(frozen=True)
 class Limit:
-    """What the machine could do at most if it did nothing but the model's matrix products."""
+    """Upper limit of the rate if training consisted only of the matrix products of the model."""
 
     matmul_flops: float  # per second
     flops_per_target_token: float
@@ -49,24 +49,24 @@ class Limit:
 
 @dataclass(frozen=True)
 class Summary:
-    """The runs of one contestant: medians, and the spread of the rates."""
+    """The runs of one toolkit: medians and the range of the rates."""
 
     name: str
     version: str
     tokens_per_second: float
     slowest: float
     fastest: float
-    ratio: float  # of the first contestant's rate to this one
+    ratio: float  # of the first toolkit's rate to this one
     start_to_first_update: float
     peak_bytes: float
     tokens_per_update: float
 
 
-Contestant = Callable[[Workload, Path, Path], Measurement]
+Toolkit = Callable[[Workload, Path, Path], Measurement]
 
 _TRANSFORMER, _LSTM = Transformer(), LSTM()
 MODELS: dict[str, Model] = {"transformer": _TRANSFORMER, "lstm": _LSTM}
-CONTESTANTS: dict[str, dict[str, Contestant]] = {
+TOOLKITS: dict[str, dict[str, Toolkit]] = {
     "transformer": {
         "seqloom": partial(seqloom, _TRANSFORMER),
         "opennmt": partial(opennmt, _TRANSFORMER),
@@ -87,14 +87,14 @@ CONTESTANTS: dict[str, dict[str, Contestant]] = {
 
 
 def compare(
-    workload: Workload, contestants: dict[str, Contestant], environments: Path, work: Path, repeats: int
+    workload: Workload, toolkits: dict[str, Toolkit], environments: Path, work: Path, repeats: int
 ) -> tuple[list[Measurement], list[float], str]:
-    """Every contestant in turn, `repeats` times over; the matrix product's rates; the version of torch."""
+    """Run the toolkits in turn, `repeats` times; return measurements, matrix product rates, torch version."""
     measurements, rates, torch = [], [], ""
     for repeat in range(repeats):
         rate, torch = probe(workload.threads)
         rates.append(rate)
-        for name, run in contestants.items():
+        for name, run in toolkits.items():
             folder = work / f"{name}-{repeat}"
             folder.mkdir()
             print(f"round {repeat + 1} of {repeats}: {name} …", file=sys.stderr, flush=True)
@@ -103,7 +103,7 @@ def compare(
 
 
 def summarise(measurements: list[Measurement]) -> list[Summary]:
-    """One summary per contestant, in the order of their first runs; ratios are to the first."""
+    """Return one summary per toolkit in the order of the first runs, with ratios to the first toolkit."""
     summaries: list[Summary] = []
     for name in dict.fromkeys(m.name for m in measurements):
         runs = [m for m in measurements if m.name == name]
@@ -126,15 +126,15 @@ def summarise(measurements: list[Measurement]) -> list[Summary]:
 
 
 def show(machine: Machine, workload: Workload, limit: Limit, summaries: list[Summary]) -> None:
-    """Prints the machine's facts, the table and the limit."""
+    """Print the machine, the table and the limit."""
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     console.print(
         f"{machine.cpu}, {machine.cores} cores, {machine.threads} threads, Python {machine.python}, "
         f"torch {machine.torch}, float32, {machine.date}"
     )
     console.print(
-        f"{workload.seconds:g} s a run, the {workload.warmup:g} s after the first update not counted; "
-        f"{workload.batch_tokens:,} tokens a batch, vocabulary {workload.corpus.vocabulary_size:,}"
+        f"{workload.seconds:g} s per run, of which the first {workload.warmup:g} s are a warm-up; "
+        f"{workload.batch_tokens:,} tokens per batch, vocabulary {workload.corpus.vocabulary_size:,}"
     )
     table = Table("training", box=box.SIMPLE)
     for title in ("tokens/s", "range", "ratio", "of limit", "first update", "peak memory", "tokens/update"):
@@ -152,12 +152,12 @@ def show(machine: Machine, workload: Workload, limit: Limit, summaries: list[Sum
         )
     console.print(table)
     console.print(
-        f"tokens: real target tokens; ratio: {summaries[0].name}'s rate to this one; first update: since "
-        "the start of the process, for seqloom with training the tokenizer (peers get tokenised files)"
+        f"tokens: target tokens without padding; ratio: rate of {summaries[0].name} to this one; first update: "
+        "since the process started, for seqloom including tokenizer training (the others read tokenised text)"
     )
     console.print(
         f"limit {limit.tokens_per_second:,.0f} tokens/s: {limit.flops_per_target_token / 1e6:.1f} MFLOP per "
-        f"target token with its source, at the {limit.matmul_flops / 1e9:.0f} GFLOPS of a 2,048³ product"
+        f"target token including its source, at the {limit.matmul_flops / 1e9:.0f} GFLOPS of a 2,048³ product"
     )
 
 
@@ -165,36 +165,51 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--model", choices=sorted(MODELS), default="transformer", help="default: %(default)s")
+    parser.add_argument(
+        "--model",
+        choices=sorted(MODELS),
+        default="transformer",
+        help="model (default: %(default)s)",
+    )
     parser.add_argument(
         "--only",
         nargs="+",
         metavar="NAME",
-        help="; ".join(f"of {model}: {', '.join(names)}" for model, names in CONTESTANTS.items()),
+        help="; ".join(f"for {model}: {', '.join(names)}" for model, names in TOOLKITS.items()),
     )
-    parser.add_argument("--seconds", type=float, default=90, help="of training, per run (default: %(default)s)")
-    parser.add_argument("--warmup", type=float, default=30, help="seconds not counted (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=2, help="runs of each (default: %(default)s)")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=90,
+        help="training time per run (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--warmup",
+        type=float,
+        default=30,
+        help="initial seconds to ignore (default: %(default)s)",
+    )
+    parser.add_argument("--repeats", type=int, default=2, help="runs per toolkit (default: %(default)s)")
     parser.add_argument(
         "--batch-tokens", type=int, default=4096, help="rows × longest side (default: %(default)s)"
     )
-    parser.add_argument("--threads", type=int, default=2, help="default: %(default)s")
+    parser.add_argument("--threads", type=int, default=2, help="number of threads (default: %(default)s)")
     parser.add_argument(
         "--environments", type=Path, default=Path.home() / ".cache" / "seqloom" / "peers", metavar="FOLDER"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all measurements as JSON")
     options = parser.parse_args()
-    names = list(CONTESTANTS[options.model])
+    names = list(TOOLKITS[options.model])
     unknown = [name for name in options.only or () if name not in names]
     if unknown:
-        parser.error(f"--only {' '.join(unknown)}: the contestants of {options.model} are {', '.join(names)}")
+        parser.error(f"--only {' '.join(unknown)}: choose from {', '.join(names)} for --model {options.model}")
     return options
 
 
 def main() -> None:
     options = parse()
-    model, contestants = MODELS[options.model], CONTESTANTS[options.model]
-    chosen = {name: run for name, run in contestants.items() if name in (options.only or contestants)}
+    model, toolkits = MODELS[options.model], TOOLKITS[options.model]
+    chosen = {name: run for name, run in toolkits.items() if name in (options.only or toolkits)}
     with tempfile.TemporaryDirectory(prefix="seqloom-benchmark-") as temporary:
         work = Path(temporary)
         corpus = prepare_corpus(find_multi30k(os.environ), work / "corpus", vocabulary=8000)

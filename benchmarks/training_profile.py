@@ -1,10 +1,11 @@
-"""Where the time of training goes: our update beside that of a plain PyTorch loop, by kind of operation.
+"""Profile of training by kind of operation: an update of seqloom and of a plain PyTorch loop.
 
     python benchmarks/training_profile.py [--steps 12] [--threads 2] [--json out.json]
 
-The model of benchmarks/train.py (Transformer, 3 + 3 layers, width 256) and batches with the lengths of
-Multi30k, their words at random. The plain loop is what a person writes first: torch.nn.Transformer,
-CrossEntropyLoss over all logits, AdamW as it comes, clip_grad_norm_. Both take the same batches.
+The model is that of benchmarks/train.py (Transformer, 3 + 3 layers, width 256). Batches have the sentence
+lengths of Multi30k and random words. The plain loop is the straightforward implementation:
+torch.nn.Transformer, CrossEntropyLoss over all logits, AdamW with defaults, clip_grad_norm_. Both use the same
+batches.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 from workload import Transformer, find_multi30k, flops_per_target_token, prepare_corpus
 
-from seqloom.config import compose
 from seqloom.data.batching import collate_ids
-from seqloom.machine import keep_freed_memory
 from seqloom.nn.positions import sinusoids
-from seqloom.registry import architecture
-from seqloom.training.loss import batch_loss
+from seqloom.run.build import build_neural
+from seqloom.run.config import compose
+from seqloom.system import keep_freed_memory
+from seqloom.training.loss import LossModule
 from seqloom.training.optimizer import Updater
 from seqloom.types import PAD, Batch, Vocabularies
 
 T = TypeVar("T")
 
 SHAPE, SMOOTHING, BATCH_TOKENS = Transformer(), 0.1, 4096
-KINDS = {  # the first that is part of an operator's name
+KINDS = {  # the first kind with a matching part of the operator name
     "attention": ("scaled_dot_product", "flash", "baddbmm"),
     "matrix products": ("::mm", "addmm", "bmm", "matmul", "linear"),
     "dropout": ("dropout", "bernoulli", "random_", "_Dropout"),
@@ -54,7 +55,7 @@ OTHER = "additions, copies and the rest"
 
 
 def batches(lengths: Sequence[tuple[int, int]], vocabulary: int, count: int) -> list[Batch]:
-    """Batches of like lengths within the budget, drawn from all that there are."""
+    """Return random batches of similar length within the token budget."""
     draw = random.Random(1)
     groups: list[list[tuple[int, int]]] = [[]]
     for pair in sorted(lengths, key=lambda pair: pair[::-1]):
@@ -64,7 +65,7 @@ def batches(lengths: Sequence[tuple[int, int]], vocabulary: int, count: int) -> 
         groups[-1].append(pair)
 
     def words(length: int) -> list[int]:
-        return [draw.randrange(4, vocabulary) for _ in range(length - 1)]  # the end is added
+        return [draw.randrange(4, vocabulary) for _ in range(length - 1)]  # the end of sentence is added later
 
     chosen = draw.sample(groups, count)
     return [
@@ -74,7 +75,7 @@ def batches(lengths: Sequence[tuple[int, int]], vocabulary: int, count: int) -> 
 
 
 class Plain(nn.Module):
-    """A Transformer as a person writes it first."""
+    """A Transformer from torch.nn modules."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
@@ -90,7 +91,8 @@ class Plain(nn.Module):
 
     def _embed(self, ids: Tensor) -> Tensor:
         table: Any = self.positions
-        return self.dropout(self.embedding(ids) * SHAPE.width**0.5 + table[: ids.shape[1]])
+        embedded: Tensor = self.dropout(self.embedding(ids) * SHAPE.width**0.5 + table[: ids.shape[1]])
+        return embedded
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         padding = source == PAD
@@ -103,11 +105,12 @@ class Plain(nn.Module):
             memory_key_padding_mask=padding,
             tgt_is_causal=True,
         )
-        return self.output(hidden)
+        logits: Tensor = self.output(hidden)
+        return logits
 
 
 def plain_update(vocabulary: int) -> Callable[[Batch], None]:
-    """An update of the plain loop."""
+    """Return the update function of the plain loop."""
     model = Plain(vocabulary)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4)
     loss_of = nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=SMOOTHING)
@@ -125,32 +128,32 @@ def plain_update(vocabulary: int) -> Callable[[Batch], None]:
 
 
 def our_update(vocabulary: int) -> Callable[[Batch], None]:
-    """An update of seqloom."""
+    """Return the update function of seqloom."""
     sizes = {"width": SHAPE.width, "layers": SHAPE.layers, "heads": SHAPE.heads, "ffn": SHAPE.ffn}
     options = {f"model.{name}": value for name, value in (sizes | {"dropout": SHAPE.dropout}).items()}
     config = compose(None, {"model.name": SHAPE.name, **options})
-    model = architecture(SHAPE.name).build(config.model, Vocabularies(vocabulary, vocabulary, shared=True))
-    updater = Updater(model, config.train)
+    model = build_neural(config.model, Vocabularies(vocabulary, vocabulary, shared=True))
+    updater, loss_module = Updater(model, config.train), LossModule(model, SMOOTHING, "float32")
 
     def update(batch: Batch) -> None:
-        batch_loss(model, batch, SMOOTHING, "float32").total.backward()
+        torch.autograd.backward(loss_module(batch).total)
         updater.update(batch.target_tokens, 1e-4)
 
     return update
 
 
 def kind_of(operator: str, kinds: Mapping[str, Sequence[str]]) -> str:
-    """What an operator is for."""
+    """Return the kind of an operator."""
     for kind, parts in kinds.items():
         if any(part in operator for part in parts):
             return kind
     return OTHER
 
 
-def spent(
+def profile_kinds(
     work: Callable[[T], object], data: Sequence[T], kinds: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """Seconds of the processor per item of the data by kind of operation."""
+    """Return the CPU seconds per data item by kind of operation."""
     seconds: dict[str, float] = defaultdict(float)
     with profile(activities=[ProfilerActivity.CPU]) as record:
         for item in data:
@@ -161,7 +164,7 @@ def spent(
 
 
 def rate(update: Callable[[Batch], None], data: Sequence[Batch]) -> float:
-    """Real target tokens per second, without the profiler."""
+    """Return target tokens per second (without padding), measured without the profiler."""
     began = time.perf_counter()
     for batch in data:
         update(batch)
@@ -172,9 +175,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--steps", type=int, default=12, help="updates of each (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=2, help="default: %(default)s")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything measured there, too")
+    parser.add_argument("--steps", type=int, default=12, help="updates per loop (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=2, help="number of threads (default: %(default)s)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all measurements as JSON")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
@@ -183,38 +186,46 @@ def main() -> None:
     data = batches(corpus.lengths, corpus.vocabulary_size, options.steps)
     makers = {"plain loop": plain_update, "seqloom": our_update}
     rates, shares = {}, {}
-    for name, make in makers.items():  # the plain one first: freed memory is kept from then on
+    for name, make in makers.items():  # the plain loop first, because keep_freed_memory() cannot be undone
         if name == "seqloom":
             keep_freed_memory()
         update = make(corpus.vocabulary_size)
         rate(update, data[:3])
         rates[name] = statistics.median(rate(update, data) for _ in range(3))
-        shares[name] = spent(update, data, KINDS)
+        shares[name] = profile_kinds(update, data, KINDS)
     machine = describe(options.threads, torch.__version__)
     print(f"{machine.cpu}, {machine.threads} threads, torch {machine.torch}, {machine.date}\n")
     print(table(shares))
-    print(", ".join(f"{name} {value:,.0f}" for name, value in rates.items()), "real target tokens per second")
+    print(", ".join(f"{name} {value:,.0f}" for name, value in rates.items()), "target tokens per second")
     flops, _ = probe(options.threads)
     tokens = statistics.mean(batch.target_tokens for batch in data)
     least = tokens * flops_per_target_token(SHAPE, corpus) / flops
     alone, together = limits(shares["seqloom"], least)
     print(
-        f"of the limit that {flops / 1e9:.0f} GFLOPS of a 2,048³ product set, seqloom reaches {together:.0%}; "
-        f"with nothing to do but these products and attention it would be {alone:.0%}"
+        f"limit at the {flops / 1e9:.0f} GFLOPS of a 2,048³ product: seqloom reaches {together:.0%} of it; "
+        f"with only matrix products and attention, it would reach {alone:.0%}"
     )
     if options.json:
-        report = {"machine": asdict(machine), "tokens_per_second": rates, "seconds_per_update": shares}
-        report |= {"matmul_flops": flops, "seconds_at_the_limit": least}
+        report = {
+            "machine": asdict(machine),
+            "tokens_per_second": rates,
+            "seconds_per_update": shares,
+            "matmul_flops": flops,
+            "seconds_at_the_limit": least,
+        }
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
 
 def limits(shares: Mapping[str, float], least: float) -> tuple[float, float]:
-    """Of the rate at the limit, which takes `least` seconds: if only products took time, and as it is."""
+    """Return the share of the limit with products and attention only, and with everything.
+
+    An update at the limit takes `least` seconds.
+    """
     return least / (shares["matrix products"] + shares["attention"]), least / sum(shares.values())
 
 
 def table(shares: Mapping[str, Mapping[str, float]]) -> str:
-    """Milliseconds and shares by kind, as Markdown."""
+    """Return milliseconds and percentages by kind as a Markdown table."""
     heads = "".join(f" {name} | |" for name in shares)
     lines = [f"| per update |{heads}", "|---|" + "---|---|" * len(shares)]
     for kind in (*KINDS, OTHER):

@@ -1,4 +1,4 @@
-"""Trials that may be broken off: trained into a folder each, recorded in a file of JSON lines, and drawn."""
+"""Series of training trials that can be interrupted: one run per trial, results in a JSON lines file."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 from command import add_figure_options
 
 from seqloom import SeqloomError
-from seqloom.config import Config
-from seqloom.decode.torch_translator import TorchTranslator
+from seqloom.data.testset import TestSet, read_testset
+from seqloom.decode.translator import Translator
 from seqloom.evaluate.metrics import evaluate
 from seqloom.inspect.labels import literal, text_width
-from seqloom.inspect.looks import Look, looks
+from seqloom.inspect.looks import LineStyle, line_styles
 from seqloom.inspect.picture import BLUE, PAGE, Style, canvas, legend_below
-from seqloom.loading import load
-from seqloom.pipeline import continue_run, create
-from seqloom.run import Run
-from seqloom.testset import TestSet, read_testset
-from seqloom.training.log import read_metrics
+from seqloom.run.config import Config
+from seqloom.run.directory import Run
+from seqloom.run.load import load
+from seqloom.run.train import continue_run, create
+from seqloom.training.run_log import read_metrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,32 +32,32 @@ Row = dict[str, Any]
 
 
 def read_rows(file: Path) -> list[Row]:
-    """What was recorded so far."""
+    """Return the rows recorded so far."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def record(file: Path, row: Mapping[str, Any]) -> None:
-    """Adds one line."""
+    """Append one row."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a", encoding="utf-8") as out:
         out.write(json.dumps(row) + "\n")
 
 
 def trial_parser(description: str | None) -> argparse.ArgumentParser:
-    """The options that every series of trials has."""
+    """Return a parser with the options that all series of trials share."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="JSON lines, one per run")
-    parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="of the run directories")
+    parser.add_argument("--records", type=Path, required=True, metavar="FILE", help="results, as JSON lines")
+    parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER", help="folder for the runs")
     add_figure_options(parser)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[1])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1], help="random seeds (default: 1)")
     return parser
 
 
-def conduct(file: Path, plan: Iterable[Row], trial: Callable[..., Row]) -> list[Row]:
-    """All that is recorded, once every trial of the plan has been made: `trial(**keys)` gives its results."""
+def run_trials(file: Path, plan: Iterable[Row], trial: Callable[..., Row]) -> list[Row]:
+    """Run every trial of the plan that is not recorded and return all rows; `trial(**keys)` returns results."""
     for keys in plan:
         if any(row.items() >= keys.items() for row in read_rows(file)):
             continue
@@ -67,22 +67,22 @@ def conduct(file: Path, plan: Iterable[Row], trial: Callable[..., Row]) -> list[
     return read_rows(file)
 
 
-def train_or_resume(config: Config, folder: Path) -> TorchTranslator:
-    """The translator of the run in that folder, which is begun, or gone on with where it was broken off."""
+def train_or_resume(config: Config, folder: Path) -> Translator:
+    """Train the run in the folder, or resume it, and return its translator."""
     run = Run(folder) if folder.exists() else create(config, folder, quiet=True)
     if not continue_run(run, quiet=True).finished:
-        raise SeqloomError(f"{folder} was stopped before its end.", "give the command again to go on with it")
+        raise SeqloomError(f"Training of {folder} was interrupted.", "Repeat the command to resume it.")
     return load(folder)
 
 
 def exact_trial(config: Config, folder: Path, test: Path) -> tuple[Row, list[str], TestSet]:
-    """Exact match on a test file and what it took; the answers and the test set, for more figures."""
+    """Train and decode a test file; return exact match and times, the outputs and the test set."""
     began = time.process_time()
     translator = train_or_resume(config, folder)
     trained = time.process_time()
     testset = read_testset(config.data, [str(test)])
-    answers = [best[0].text for best in translator.translate(testset.sources)]
-    score = evaluate(answers, testset.references, "exact")[0]
+    outputs = [best[0].text for best in translator.translate(testset.sources)]
+    score = evaluate(outputs, testset.references, "exact")[0]
     row = {
         "exact": score.value,
         "low": score.low,
@@ -91,13 +91,13 @@ def exact_trial(config: Config, folder: Path, test: Path) -> tuple[Row, list[str
         "processor_seconds": round(trained - began),
         "decoding_seconds": round(time.process_time() - trained),
     }
-    return row, answers, testset
+    return row, outputs, testset
 
 
 def grouped(
     rows: Sequence[Row], group: tuple[str, Sequence[str]], bar: tuple[str, Sequence[str]], of: str
 ) -> dict[str, dict[str, list[float]]]:
-    """A value and its interval by two keys of the rows, in the given order; several seeds become their mean."""
+    """Return a value and its interval by two keys of the rows, in the given order, as means over seeds."""
     found: dict[str, dict[str, list[float]]] = {}
     for first in group[1]:
         for second in bar[1]:
@@ -109,7 +109,7 @@ def grouped(
 
 
 def best_validation(folder: Path, metric: str) -> float:
-    """The highest value of that metric on the pairs held out of the training file."""
+    """Return the highest validation value of the metric."""
     rows = read_metrics(folder / "metrics.jsonl")
     return max(float(row[metric]) for row in rows if row["kind"] == "valid")
 
@@ -123,7 +123,7 @@ def bar_figure(
     width: float,
     style: Style = PAGE,
 ) -> Figure:
-    """Draw groups of bars, each (value, low, high) with its interval; a missing one is marked as not run."""
+    """Draw groups of bars, each (value, low, high), with intervals; missing bars are marked "not run"."""
     names = list(dict.fromkeys(name for bars in groups.values() for name in bars))
     size = 0.84 / len(names)
     room = size * (style.size[0] if style.size else width) * 0.85 / len(groups)  # inches per bar
@@ -131,7 +131,7 @@ def bar_figure(
     with canvas(width, 4.0, style=style, title=title) as figure:
         axes = figure.subplots()
         handles = []
-        colors = looks(names) if len(names) > 1 else {names[0]: Look(BLUE, "-", "")}
+        colors = line_styles(names) if len(names) > 1 else {names[0]: LineStyle(BLUE, "-", "")}
         for place, (name, look) in enumerate(colors.items()):
             offset = (place - (len(names) - 1) / 2) * size
             bars = {x + offset: bars.get(name) for x, bars in enumerate(groups.values())}
@@ -153,7 +153,7 @@ def bar_figure(
 
 
 def _bars(axes: Any, bars: Mapping[float, Sequence[float] | None], width: float, **look: Any) -> Any:
-    """Draw the bars that there are, with their intervals."""
+    """Draw the available bars with their intervals."""
     found = {x: bar for x, bar in bars.items() if bar}
     values, lows, highs = zip(*found.values(), strict=True)
     spread = [

@@ -1,10 +1,10 @@
-"""How often threads should look for one another before they sleep: training alone, and beside other work.
+"""Effect of GOMP_SPINCOUNT on training speed, on an idle machine and with one other busy process.
 
     python benchmarks/waiting.py [--spins 0 1000 10000] [--repeats 3] [--steps 8] [--threads 2]
 
-Our update of benchmarks/training_profile.py with GOMP_SPINCOUNT set to each number (0: not set, what OpenMP
-does by itself), each in a process of its own; with nothing else running, and beside one process that only
-counts.
+GOMP_SPINCOUNT is how often an OpenMP thread polls for the other threads before it sleeps (0: not set, the
+default of OpenMP). Each value runs the seqloom update of benchmarks/training_profile.py in a separate process,
+alone and next to a process that keeps one processor busy.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from command import run_command
 from workload import find_multi30k, prepare_corpus
 
 VOCABULARY = 8000
-COUNTING = "while True: sum(range(1_000_000))"
+BUSY_LOOP = "while True: sum(range(1_000_000))"
 
 
-def trained(lengths: Path, steps: int, threads: int) -> float:
-    """Real target tokens per second of this process, in batches of these lengths."""
+def training_rate(lengths: Path, steps: int, threads: int) -> float:
+    """Return the target tokens per second of this process with batches of these lengths."""
     import torch
     from training_profile import batches, our_update, rate
 
-    from seqloom.machine import keep_freed_memory
+    from seqloom.system import keep_freed_memory
 
     torch.set_num_threads(threads)
     torch.manual_seed(1)
@@ -45,8 +45,8 @@ def trained(lengths: Path, steps: int, threads: int) -> float:
     return statistics.median(rate(update, data) for _ in range(3))
 
 
-def measured(spins: int, lengths: Path, steps: int, threads: int) -> float:
-    """The same of a new process whose threads look that often."""
+def measure(spins: int, lengths: Path, steps: int, threads: int) -> float:
+    """Return the training rate of a new process with the given GOMP_SPINCOUNT."""
     environment = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
     if spins:
         environment["GOMP_SPINCOUNT"] = str(spins)
@@ -65,12 +65,12 @@ def measured(spins: int, lengths: Path, steps: int, threads: int) -> float:
 
 
 @contextmanager
-def neighbour(wanted: bool) -> Iterator[None]:
-    """A process that keeps one processor busy."""
+def busy_process(wanted: bool) -> Iterator[None]:
+    """Keep one processor busy while the context is active, if wanted."""
     if not wanted:
         yield
         return
-    process = subprocess.Popen([sys.executable, "-c", COUNTING])
+    process = subprocess.Popen([sys.executable, "-c", BUSY_LOOP])
     try:
         yield
     finally:
@@ -81,18 +81,18 @@ def neighbour(wanted: bool) -> Iterator[None]:
 def take_turns(
     spins: Sequence[int], repeats: int, lengths: Path, steps: int, threads: int
 ) -> dict[tuple[int, bool], list[float]]:
-    """The rates of every number, alone and beside a busy process."""
+    """Return the rates of every value, alone and next to a busy process."""
     rates: dict[tuple[int, bool], list[float]] = defaultdict(list)
     for _, busy, number in product(range(repeats), (False, True), spins):
-        with neighbour(busy):
-            rates[number, busy].append(measured(number, lengths, steps, threads))
+        with busy_process(busy):
+            rates[number, busy].append(measure(number, lengths, steps, threads))
         print(f"{number} {'busy' if busy else 'alone'}: {rates[number, busy][-1]:,.0f}", file=sys.stderr)
     return rates
 
 
 def table(rates: Mapping[tuple[int, bool], Sequence[float]]) -> str:
-    """The medians and ranges as Markdown."""
-    lines = ["| GOMP_SPINCOUNT | alone | range | beside one busy process | range |", "|---|---|---|---|---|"]
+    """Return medians and ranges as a Markdown table."""
+    lines = ["| GOMP_SPINCOUNT | alone | range | with one busy process | range |", "|---|---|---|---|---|"]
     for number in dict.fromkeys(number for number, _ in rates):
         cells = (
             f"{statistics.median(found):,.0f} | {min(found):,.0f}–{max(found):,.0f}"
@@ -104,14 +104,25 @@ def table(rates: Mapping[tuple[int, bool], Sequence[float]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--spins", type=int, nargs="+", default=[0, 1000, 10_000])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=8, help="updates that are timed, three times over")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--spins",
+        type=int,
+        nargs="+",
+        default=[0, 1000, 10_000],
+        help="values of GOMP_SPINCOUNT",
+    )
+    parser.add_argument("--repeats", type=int, default=3, help="runs per value (default: %(default)s)")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=8,
+        help="timed updates, repeated three times (default: %(default)s)",
+    )
+    parser.add_argument("--threads", type=int, default=2, help="number of threads (default: %(default)s)")
     parser.add_argument("--alone", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.alone:
-        print(trained(options.alone, options.steps, options.threads))
+        print(training_rate(options.alone, options.steps, options.threads))
         return
     with tempfile.TemporaryDirectory(prefix="seqloom-waiting-") as folder:
         corpus = prepare_corpus(find_multi30k(os.environ), Path(folder) / "corpus", vocabulary=VOCABULARY)

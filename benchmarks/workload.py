@@ -1,4 +1,4 @@
-"""What every contestant trains: the same files, the same vocabulary, the same sizes, the same batches."""
+"""The training task of all toolkits: the same files, vocabulary, model sizes and batches."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from command import data_folder
+
 from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import UNK
 
 FILES = ("train.en", "train.de", "val.en", "val.de")
-PIECES = ".pieces"  # what the names of tokenised files end with
-VOCABULARY = "vocabulary.txt"  # without special symbols: each peer adds four of its own
+PIECES = ".pieces"  # suffix of tokenised files
+VOCABULARY = "vocabulary.txt"  # without special symbols: each toolkit adds its own
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Unpacked text, its vocabulary, and the lengths of every pair in tokens, the end of sentence counted."""
+    """Text files, tokenizers and the lengths of all pairs in tokens, including the end of sentence."""
 
     folder: Path
     tokenizers: TokenizerPair
@@ -32,12 +34,12 @@ class Corpus:
 
     @property
     def sources(self) -> int:
-        """Tokens of all sources."""
+        """Number of source tokens."""
         return sum(source for source, _ in self.lengths)
 
     @property
     def targets(self) -> int:
-        """Tokens of all targets."""
+        """Number of target tokens."""
         return sum(target for _, target in self.lengths)
 
     def file(self, name: str) -> str:
@@ -46,44 +48,44 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How Adam moves: the rate rises over the warm-up to its peak and falls with 1/√update after it."""
+    """Options of Adam: the rate rises linearly during the warm-up, then decays with 1/√update."""
 
-    learning_rate: float = 1e-3  # the peak
+    learning_rate: float = 1e-3  # peak
     warmup: int = 400  # updates
     betas: tuple[float, float] = (0.9, 0.98)
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One training run as every contestant is asked to do it."""
+    """Settings of one training run, the same for all toolkits."""
 
     corpus: Corpus
-    seconds: float  # how long the training loop runs
-    warmup: float  # how much of that is not counted
+    seconds: float  # duration of the training loop
+    warmup: float  # initial part that is not measured
     threads: int
-    batch_tokens: int  # rows × the longest side, padding included
+    batch_tokens: int  # rows × longest side, including padding
     label_smoothing: float = 0.1
-    recipe: Recipe | None = None  # None: what each has by default or in its examples; the speed is the same
-    checkpoint_every: int | None = None  # updates; None: nothing is saved that takes time
+    recipe: Recipe | None = None  # None: defaults or examples of each toolkit, for speed only
+    checkpoint_every: int | None = None  # updates; None: no checkpoints during the measurement
 
 
 @dataclass(frozen=True)
 class Model(ABC):
-    """The sizes of a model; its fields are named as seqloom's `model.*` options."""
+    """Sizes of a model. The fields have the names of the `model.*` options."""
 
     name: str
-    width: int  # of the embeddings, too
-    layers: int  # of the encoder, and again of the decoder
+    width: int  # also of the embeddings
+    layers: int  # in the encoder and in the decoder
     dropout: float
 
     @abstractmethod
     def products(self, corpus: Corpus) -> float:
-        """Multiplications of the matrix products of one forward pass over the corpus, padding left out."""
+        """Return the multiplications in the matrix products of a forward pass over the corpus, no padding."""
 
 
 @dataclass(frozen=True)
 class Transformer(Model):
-    """Attention weights are not dropped: not every contestant can."""
+    """A Transformer without attention dropout, which not every toolkit supports."""
 
     name: str = "transformer"
     width: int = 256
@@ -105,7 +107,7 @@ class Transformer(Model):
 
 @dataclass(frozen=True)
 class LSTM(Model):
-    """Two directions of half the width in the encoder, bilinear attention, no input feeding."""
+    """An LSTM with a bidirectional encoder (half the width each way), bilinear attention, no input feeding."""
 
     name: str = "lstm-bilinear"
     width: int = 320
@@ -124,31 +126,30 @@ class LSTM(Model):
 
 
 def find_multi30k(environment: Mapping[str, str]) -> Path:
-    """The folder of Multi30k's raw files, under SEQLOOM_DATA or beside the repository."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(environment.get("SEQLOOM_DATA", beside)) / "multi30k"
+    """Return the folder of the raw Multi30k files in SEQLOOM_DATA, or in shared/data next to the repository."""
+    folder = data_folder(environment) / "multi30k"
     missing = [
         name for name in FILES if not (folder / f"{name}.gz").is_file() and not (folder / name).is_file()
     ]
     if missing:
         raise SeqloomError(
-            f"Multi30k is needed for this benchmark, but {folder} has no {', '.join(missing)} (plain or .gz).",
-            "set SEQLOOM_DATA to the folder that holds multi30k/, whose files are those of data/task1/raw in "
-            "the GitHub repository multi30k/dataset",
+            f"Multi30k not found: {folder} does not contain {', '.join(missing)} (plain or .gz).",
+            "Set SEQLOOM_DATA to the folder that contains multi30k/ with the files of data/task1/raw in the "
+            "GitHub repository multi30k/dataset.",
         )
     return folder
 
 
 def unpacked(folder: Path, name: str) -> bytes:
-    """What the file of that name holds, which is there as it is or with .gz behind its name."""
+    """Return the content of a file that exists as such or with the suffix .gz."""
     packed = folder / f"{name}.gz"
     return gzip.decompress(packed.read_bytes()) if packed.is_file() else (folder / name).read_bytes()
 
 
 def prepare_corpus(folder: Path, work: Path, vocabulary: int) -> Corpus:
-    """Unpacks the files into `work` and writes them there in pieces, too, and the vocabulary.
+    """Write the plain files, the tokenised files and the vocabulary to `work`.
 
-    The pieces are those of the tokenizer that seqloom trains by itself from the same files.
+    The tokenizer is the one that seqloom trains on the same files.
     """
     work.mkdir(parents=True)
     for name in FILES:
@@ -170,9 +171,9 @@ def prepare_corpus(folder: Path, work: Path, vocabulary: int) -> Corpus:
 
 
 def flops_per_target_token(model: Model, corpus: Corpus) -> float:
-    """Multiplications and additions of one target token and its share of the source, forward and backward.
+    """Return the FLOPs per target token and its share of the source, forward and backward.
 
-    Only matrix products are counted, padding and optimiser are not: a lower bound, so the limit that follows
-    from it cannot be reached. A product of a forward pass comes back twice in the backward pass.
+    Only matrix products count, without padding and optimizer. This is a lower bound, so the resulting limit
+    cannot be reached. Each product of the forward pass has two products in the backward pass.
     """
     return 3 * 2 * model.products(corpus) / corpus.targets

@@ -39,12 +39,12 @@ __all__ = [
 if TYPE_CHECKING:
     from seqloom import data, evaluate, inspect, models, nn, text
     from seqloom.decode.config import SamplingConfig, SearchConfig
+    from seqloom.decode.select import load
     from seqloom.errors import SeqloomError
-    from seqloom.exchange.engines import load
-    from seqloom.loading import load_ensemble, load_filler, load_generator, load_scorer
-    from seqloom.pipeline import train
     from seqloom.registry import architectures, register
-    from seqloom.run import Run
+    from seqloom.run.directory import Run
+    from seqloom.run.load import load_ensemble, load_filler, load_generator, load_scorer
+    from seqloom.run.train import train
     from seqloom.types import Hypothesis, Request
 
 __getattr__, __dir__ = lazily(
@@ -52,7 +52,7 @@ __getattr__, __dir__ = lazily(
     {
         "Hypothesis": "seqloom.types",
         "Request": "seqloom.types",
-        "Run": "seqloom.run",
+        "Run": "seqloom.run.directory",
         "SamplingConfig": "seqloom.decode.config",
         "SearchConfig": "seqloom.decode.config",
         "SeqloomError": "seqloom.errors",
@@ -60,15 +60,15 @@ __getattr__, __dir__ = lazily(
         "data": "seqloom.data",
         "evaluate": "seqloom.evaluate",
         "inspect": "seqloom.inspect",
-        "load": "seqloom.exchange.engines",
-        "load_ensemble": "seqloom.loading",
-        "load_filler": "seqloom.loading",
-        "load_generator": "seqloom.loading",
-        "load_scorer": "seqloom.loading",
+        "load": "seqloom.decode.select",
+        "load_ensemble": "seqloom.run.load",
+        "load_filler": "seqloom.run.load",
+        "load_generator": "seqloom.run.load",
+        "load_scorer": "seqloom.run.load",
         "models": "seqloom.models",
         "nn": "seqloom.nn",
         "register": "seqloom.registry",
         "text": "seqloom.text",
-        "train": "seqloom.pipeline",
+        "train": "seqloom.run.train",
     },
 )

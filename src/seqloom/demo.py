@@ -1,52 +1,73 @@
-"""`seqloom demo`: the whole straight line on data that needs no download, in a few minutes."""
+"""`seqloom demo`: train, test and draw a small model on data that needs no download, in a few minutes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from seqloom.config import compose
-from seqloom.data.lexicon import cmudict_examples, split_words
+from seqloom.data.cmudict import cmudict_examples, split_words
 from seqloom.data.tasks import generate
 from seqloom.errors import unknown
 from seqloom.evaluate.metrics import Score, evaluate
 from seqloom.evaluate.references import group_by_source
 from seqloom.files import write_atomically
 from seqloom.inspect.attention import Attention
-from seqloom.loading import load_decoder
-from seqloom.pipeline import create_and_train
-from seqloom.types import Example, Hypothesis
+from seqloom.run.config import compose
+from seqloom.run.load import load_decoder
+from seqloom.run.train import create_and_train
+from seqloom.training.checkpoint import TrainState
+from seqloom.types import Example
 
 _SEED = 2026
-Shown = tuple[str, str, list[str]]  # source, answer, references
 
 
 @dataclass(frozen=True)
 class DemoTask:
-    """A task, its data, and the options that suit it."""
+    """A task, its data, and settings that learn it in a few minutes on two processor cores."""
 
     name: str
-    what: str
+    goal: str
+    item: str  # what a source is called
     split: Callable[[], tuple[list[Example], list[Example]]]
-    metrics: str
+    metrics: dict[str, str]  # by name what the percentage means
     picture_of: str  # the source whose attention is drawn
-    minutes: float
-    names: dict[str, str] = field(default_factory=dict)  # what this field calls a metric
+    steps: int  # enough to learn the task
+    minutes: float  # the limit on a slow or busy machine
     settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class DemoResult:
-    """What the demo shows."""
+class DemoData:
+    """The examples of a demo, and the files that hold them."""
 
-    run: Path
+    training: list[Example]
+    test: list[Example]
+    training_file: Path
     test_file: Path
-    picture: Path
+
+
+class DemoPrediction(NamedTuple):
+    """A held-out source, the model's output, and all correct outputs."""
+
+    source: str
+    output: str
+    references: list[str]
+
+    @property
+    def correct(self) -> bool:
+        """Whether the output is one of the references."""
+        return self.output in self.references
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """Scores and outputs on the held-out examples, and a picture of the attention."""
+
     scores: list[Score]
-    shown: list[Shown]
-    finished: bool
+    predictions: list[DemoPrediction]
+    picture: Path
 
 
 def _pronunciation() -> tuple[list[Example], list[Example]]:
@@ -55,8 +76,11 @@ def _pronunciation() -> tuple[list[Example], list[Example]]:
 
 def _generated(task: str, count: int) -> Callable[[], tuple[list[Example], list[Example]]]:
     def split() -> tuple[list[Example], list[Example]]:
+        """Hold out every n-th example, not the first ones: they include almost all numbers below 100."""
         examples = list(generate(task, count + 1000, _SEED))
-        return examples[1000:], examples[:1000]
+        every = len(examples) // 1000
+        training = [example for number, example in enumerate(examples) if number % every]
+        return training, examples[::every]
 
     return split
 
@@ -64,17 +88,20 @@ def _generated(task: str, count: int) -> Callable[[], tuple[list[Example], list[
 _COMMON: dict[str, Any] = {
     "model.name": "transformer",
     "model.size": "tiny",
+    "model.width": 64,
+    "model.ffn": 256,
     "model.dropout": 0.0,
     "data.valid_max": 500,
     "text.byte_fallback": False,
-    "train.batch_tokens": 1600,
-    "train.learning_rate": 3e-3,
+    "train.batch_tokens": 800,
+    "train.learning_rate": 5e-3,
     "train.warmup": 200,
     "train.schedule": "cosine",
     "train.clip": 1.0,
     "train.checkpoint_every": 2000,
     "train.label_smoothing": 0.1,
     "train.ema": 0.995,
+    "train.threads": 1,  # two are 1.3 times as fast on idle cores, and many times slower on busy ones
 }
 
 TASKS: dict[str, DemoTask] = {
@@ -82,38 +109,51 @@ TASKS: dict[str, DemoTask] = {
     for task in (
         DemoTask(
             "pronunciation",
-            "English words → phonemes (CMU dictionary)",
+            "Learn to pronounce English words: letters → phonemes (CMU dictionary)",
+            "word",
             _pronunciation,
-            metrics="per,error",
-            picture_of="thoroughly",
-            minutes=2.5,
-            names={"error": "WER"},  # of words: a pronunciation is right or wrong as a whole
+            metrics={
+                "per": "of the phonemes are wrong (PER)",
+                "error": "of the words have a wrong phoneme (WER)",
+            },
+            picture_of="counterweights",
+            steps=8000,
+            minutes=3,
             settings={
                 "text.tokenizer": "char",
                 "text.target_tokenizer": "word",
                 "search.max_length_factor": 1.5,  # a word has hardly more phonemes than letters
                 "search.max_length_extra": 8,
-                "train.batch_tokens": 800,
             },
         ),
         DemoTask(
             "dates",
-            "dates as people write them → ISO 8601",
+            "Learn to normalise dates: spellings of several languages → ISO 8601",
+            "date",
             _generated("dates", 40_000),
-            metrics="exact,cer",
+            metrics={
+                "exact": "of the dates are correct (exact match)",
+                "cer": "of the characters are wrong (CER)",
+            },
             picture_of="den 3. Oktober 1990",
-            minutes=1.5,
+            steps=3000,
+            minutes=2,
             settings={
                 "text.tokenizer": "char",
             },
         ),
         DemoTask(
             "numbers",
-            "numbers in words, English → German",
+            "Learn to translate numbers in words: English → German",
+            "number",
             _generated("numbers", 40_000),
-            metrics="exact,cer",
+            metrics={
+                "exact": "of the numbers are correct (exact match)",
+                "cer": "of the characters are wrong (CER)",
+            },
             picture_of="four hundred and sixty-seven thousand, three hundred and twenty-one",
-            minutes=1.5,
+            steps=4000,
+            minutes=2,
             settings={
                 "text.tokenizer": "bpe",
                 "text.vocab_size": 300,
@@ -124,58 +164,62 @@ TASKS: dict[str, DemoTask] = {
 
 
 def demo_task(name: str) -> DemoTask:
-    """The demo of that name."""
+    """Return the demo of that name."""
     if name not in TASKS:
         raise unknown("demo", name, TASKS)
     return TASKS[name]
 
 
-def run_demo(
+def prepare_data(task: DemoTask, folder: Path) -> DemoData:
+    """Write the training and the held-out examples of a task as tables of pairs."""
+    training, test = task.split()
+    data = DemoData(training, test, folder / "train.tsv", folder / "test.tsv")
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(data.training_file, training)
+    _write(data.test_file, test)
+    return data
+
+
+def train_demo(
     task: DemoTask,
+    data: DemoData,
     out: Path,
     *,
     minutes: float | None = None,
     settings: dict[str, Any] | None = None,
-    style: str = "page",
-) -> DemoResult:
-    """Train on all but the held-out part, measure on it, and draw the attention of one output."""
-    folder = out.with_name(f"{out.name}-data")
-    training, test = task.split()
-    train_file, test_file = folder / "train.tsv", folder / "test.tsv"
-    folder.mkdir(parents=True, exist_ok=True)
-    _write(train_file, training)
-    _write(test_file, test)
-    values = {
-        "data.train": str(train_file),
+) -> TrainState:
+    """Train a new run for the task's steps, but not longer than its minutes, or for the given minutes.
+
+    The learning rate reaches zero at the limit that is reached first, so the model of a slow or busy machine is
+    a finished one, too: it has seen fewer examples.
+    """
+    limits = {"train.max_minutes": minutes}
+    if minutes is None:
+        limits = {"train.max_minutes": task.minutes, "train.max_steps": task.steps}
+    values: dict[str, Any] = {
+        "data.train": str(data.training_file),
         **_COMMON,
         **task.settings,
-        "train.max_minutes": minutes or task.minutes,
+        **limits,
         **(settings or {}),
     }
-    state = create_and_train(compose(values=values), out)
-    translator = load_decoder(out)
-    sources, references = group_by_source((e.source, e.target or "") for e in test)
-    answers = [best[0].text for best in translator.translate(sources)]
+    return create_and_train(compose(values=values), out, quiet=True, progress=True)
+
+
+def evaluate_demo(task: DemoTask, data: DemoData, run: Path, *, style: str = "page") -> DemoResult:
+    """Score a trained run on the held-out examples, and draw the attention of one output."""
+    translator = load_decoder(run)
+    sources, references = group_by_source((example.source, example.target or "") for example in data.test)
+    outputs = [best[0].text for best in translator.translate(sources)]
     drawn = translator.translate([task.picture_of], alignment=True)[0][0]
+    picture = run / "attention.png"
+    Attention.of(drawn).save(picture, title=f"Attention: {task.picture_of} → {drawn.text}", style=style)
     return DemoResult(
-        run=out,
-        test_file=test_file,
-        picture=_draw(drawn, out / "attention.png", task.picture_of, style),
-        scores=evaluate(answers, references, task.metrics),
-        shown=_spread(list(zip(sources, answers, references, strict=True)), 12),
-        finished=bool(state.finished),
+        scores=evaluate(outputs, references, ",".join(task.metrics)),
+        predictions=[DemoPrediction(*row) for row in zip(sources, outputs, references, strict=True)],
+        picture=picture,
     )
 
 
-def _spread(rows: list[Shown], count: int) -> list[Shown]:
-    """So many rows, evenly from all."""
-    return [rows[i * len(rows) // count] for i in range(count)]
-
-
 def _write(file: Path, examples: Iterable[Example]) -> None:
-    write_atomically(file, "".join(f"{e.source}\t{e.target}\n" for e in examples))
-
-
-def _draw(hypothesis: Hypothesis, path: Path, source: str, style: str) -> Path:
-    Attention.of(hypothesis).save(path, title=f"Attention: {source} → {hypothesis.text}", style=style)
-    return path
+    write_atomically(file, "".join(f"{example.source}\t{example.target}\n" for example in examples))

@@ -39,7 +39,7 @@ class Architecture:
     build: Callable[..., object]  # build(settings, vocabularies) -> a SequenceModel or a CountingModel
     overrides: Mapping[str, Any] = field(default_factory=dict)  # a preset: its fields, before the user's
     task: Task = "translate"
-    counting: bool = False  # fitted at once by counting or EM, not trained by gradient
+    fitted: bool = False  # fitted at once by counting or EM, not trained by gradient
     defaults: Mapping[str, Any] = field(default_factory=dict)  # dotted options of other sections, likewise
     home: str | None = None  # the file or module of the user that registers it; None: it is part of seqloom
 
@@ -65,7 +65,7 @@ def register(
     settings: type[ModelSettings],
     overrides: Mapping[str, Any] | None = None,
     task: Task = "translate",
-    counting: bool = False,
+    fitted: bool = False,
     defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that makes a model class (or a builder) available under a name.
@@ -83,7 +83,7 @@ def register(
                 "choose another name",
             )
         _ARCHITECTURES[name] = Architecture(
-            name, summary, paper, settings, build, overrides or {}, task, counting, defaults or {}, home
+            name, summary, paper, settings, build, overrides or {}, task, fitted, defaults or {}, home
         )
         return build
 
@@ -132,13 +132,13 @@ def import_file(path: str | Path) -> None:
     _IMPORTED.add(file)
 
 
-def architectures(*, counting: bool | None = None) -> dict[str, Architecture]:
+def architectures(*, fitted: bool | None = None) -> dict[str, Architecture]:
     """Every registered architecture by name; or only those that are, or are not, fitted by counting."""
     for family in FAMILIES:
         for module in pkgutil.walk_packages(importlib.import_module(family).__path__, f"{family}."):
             importlib.import_module(module.name)
     known = sorted(_ARCHITECTURES.items())
-    return {name: entry for name, entry in known if counting in (None, entry.counting)}
+    return {name: entry for name, entry in known if fitted in (None, entry.fitted)}
 
 
 def architecture(name: str) -> Architecture:

@@ -1,27 +1,36 @@
-"""Base classes of every part's configuration: unknown keys are errors, values never change."""
+"""Base classes of all options: unknown names are errors, and values are immutable."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from seqloom.errors import SeqloomError, quoted
+from seqloom.suggestions import unknown_option
 
-_LARGEST = 1e30  # of a float: much more is infinite in single precision
+_LARGEST_FLOAT = 1e30  # much larger numbers are infinite in single precision
 
 
 class Settings(BaseModel):
-    """A part's options. The field is the only place where a default is written."""
+    """The options of one section. A default is written only in its field."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
     @classmethod
-    def checked(cls, values: Mapping[str, Any], section: str, where: str = "the options") -> Self:
-        """The options of these values; what is wrong with them is one sentence."""
+    def checked(
+        cls,
+        values: Mapping[str, Any],
+        section: str,
+        where: str = "the options",
+        other_options: Iterable[str] = (),
+    ) -> Self:
+        """Return the options with these values, or raise a SeqloomError that names the first wrong one.
+
+        `other_options` are dotted names in other sections, suggested where an option does not exist.
+        """
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
@@ -29,7 +38,7 @@ class Settings(BaseModel):
             path = [part for part in first["loc"] if isinstance(part, str)]
             key = ".".join((section, *path))
             if first["type"] == "extra_forbidden":
-                raise unknown_option(key, cls._options(section, path[:-1]), where) from error
+                raise unknown_option(key, cls._options(section, path[:-1]), where, other_options) from error
             if first["type"] == "model_type":
                 raise SeqloomError(
                     f"{key} in {where} must be a section of options, got {quoted(first['input'])}."
@@ -41,46 +50,46 @@ class Settings(BaseModel):
 
     @field_validator("*")
     @classmethod
-    def _can_be_computed_with(cls, value: Any) -> Any:
-        """Refuse numbers that no library takes: beyond 64 bits, or beyond single precision."""
+    def _is_representable(cls, value: Any) -> Any:
+        """Reject numbers that exceed 64-bit integers or single precision."""
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise PydanticCustomError("too_large", "input should fit into 64 bits")
-        if isinstance(value, float) and abs(value) > _LARGEST:
-            raise PydanticCustomError("too_large", f"input should be at most {_LARGEST:g}")
+        if isinstance(value, float) and abs(value) > _LARGEST_FLOAT:
+            raise PydanticCustomError("too_large", f"input should be at most {_LARGEST_FLOAT:g}")
         return value
 
     @classmethod
     def sections(cls) -> dict[str, type[Settings]]:
-        """The fields that are sections of options themselves."""
+        """Return the fields that are sections of options themselves."""
         kinds = {name: info.annotation for name, info in cls.model_fields.items()}
         return {
             name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Settings)
         }
 
     @classmethod
+    def option_names(cls, section: str) -> list[str]:
+        """Return the dotted names of all options, including those of sections inside this one."""
+        nested = cls.sections()
+        own = [f"{section}.{name}" for name in cls.model_fields if name not in nested]
+        return own + [
+            option for name, kind in nested.items() for option in kind.option_names(f"{section}.{name}")
+        ]
+
+    @classmethod
     def _options(cls, section: str, path: Sequence[str]) -> list[str]:
-        """The dotted names of the options in the section to which the path leads."""
+        """Return the dotted names of the options in the section that the path leads to."""
         if path:
             return cls.sections()[path[0]]._options(f"{section}.{path[0]}", path[1:])
         return [f"{section}.{name}" for name in cls.model_fields]
 
 
-def unknown_option(key: str, options: list[str], where: str) -> SeqloomError:
-    """The error for an option that does not exist, with the nearest one that does."""
-    # Compared without the section: all options of a section would look alike otherwise.
-    by_name = {option.rpartition(".")[2]: option for option in options}
-    near = [by_name[name] for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=1)]
-    hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(options)}"
-    return SeqloomError(f"There is no option {key} (in {where}).", hint)
-
-
 class ModelSettings(Settings):
-    """An architecture's options: `size` is one dial for many fields; a field given explicitly wins."""
+    """The options of an architecture: `size` is a preset of several fields; explicit fields override it."""
 
     SIZES: ClassVar[dict[str, dict[str, Any]]] = {}
 
-    name: str = Field(description="the architecture; see `seqloom models`")
-    size: str = Field("small", description="one dial for the fields below; a field that is given wins")
+    name: str = Field(description="architecture; see `seqloom models`")
+    size: str = Field("small", description="preset of the fields below; explicit fields override it")
 
     @model_validator(mode="before")
     @classmethod

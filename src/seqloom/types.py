@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # torch takes a second to import; reading and checking data d
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
-Heads = tuple[int, ...]
+DependencyTree = tuple[int, ...]
 """A dependency tree: per word the number of its head, from 1; 0 = a root."""
 
 CONTINUES = -1  # as the head of a token: it continues the word of the token before it
@@ -42,7 +42,7 @@ class Example:
     line: int = 0
     file: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
-    heads: Heads | None = None  # the tree of the source, if the data has trees
+    heads: DependencyTree | None = None  # the tree of the source, if the data has trees
 
 
 class Vocabularies(NamedTuple):
@@ -106,7 +106,7 @@ class Head(NamedTuple):
 
     layer: int
     head: int
-    later: bool = False  # a token's weights are those of the next step, when it is read
+    shifted: bool = False  # a token's weights are those of the next step, when it is read
 
 
 class Step(NamedTuple):
@@ -116,7 +116,7 @@ class Step(NamedTuple):
     state: Tree
     attention: Tensor | None  # (R, L, H, S): where this step looked, by layer and head of the decoder
 
-    def looked(self, head: Head | None = None) -> Tensor | None:
+    def alignment(self, head: Head | None = None) -> Tensor | None:
         """(R, S): where one head looked, or all on average."""
         if self.attention is None:
             return None
@@ -161,7 +161,7 @@ class Request:
     source: str
     prefix: str = ""  # the output begins with this text
     required: tuple[str, ...] = ()  # words and phrases that the output contains
-    tree: Heads | None = None  # the dependency tree of the source, for models that read trees
+    tree: DependencyTree | None = None  # the dependency tree of the source, for models that read trees
     key: int | None = None  # distinguishes equal lines when sampling
 
     def __post_init__(self) -> None:

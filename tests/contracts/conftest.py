@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from seqloom.data.batching import collate_ids
-from seqloom.models.language import LanguageSettings
+from seqloom.models.language import LanguageModelSettings
 from seqloom.models.recurrent import RecurrentSettings
 from seqloom.models.transformer import TransformerSettings
 from seqloom.registry import Architecture, architectures
@@ -156,7 +156,7 @@ class Case:
     @property
     def may_ignore_order(self) -> bool:
         """Whether sources that are permutations of one another may be the same to the model."""
-        built_in = issubclass(self.architecture.settings, (*ATTENTIVE, LanguageSettings))
+        built_in = issubclass(self.architecture.settings, (*ATTENTIVE, LanguageModelSettings))
         return not built_in or self.fields.get("positions") == "none"
 
     def batch(self, seed: int = 2) -> Batch:
@@ -248,7 +248,7 @@ def _attention(entry: Architecture) -> str:
 
 def _cases() -> dict[str, Case]:
     found = {}
-    for name, entry in architectures(counting=False).items():
+    for name, entry in architectures(fitted=False).items():
         if entry.task == "fill":  # see test_filling.py
             continue
         odd = {key: value for key, value in ODD.items() if key in entry.settings.model_fields}
@@ -302,7 +302,7 @@ def default_case(request: pytest.FixtureRequest) -> Case:
 
 def _fill_cases() -> dict[str, FillCase]:
     found = {}
-    for name, entry in architectures(counting=False).items():
+    for name, entry in architectures(fitted=False).items():
         if entry.task != "fill":
             continue
         odd = {key: value for key, value in ODD.items() if key in entry.settings.model_fields}

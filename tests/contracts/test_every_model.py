@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import save_file
 from torch.testing import assert_close
 
-from seqloom.building import build_with_weights
+from seqloom.run.build import build_with_weights
 from seqloom.training.checkpoint import load_weights, weights_of
-from seqloom.training.loss import batch_loss
+from seqloom.training.loss import LossModule
 from seqloom.types import PAD
 from support.random_state import random_state
 
@@ -45,7 +45,7 @@ def test_training_without_dropout_is_evaluation(any_case: Any) -> None:
 
 def test_the_gradient_reaches_every_parameter(any_case: Any) -> None:
     model = any_case.build(**any_case.known(dropout=0.0)).train()
-    batch_loss(model, any_case.batch(), 0.1, "float32").total.backward()  # type: ignore[no-untyped-call]
+    LossModule(model, 0.1, "float32")(any_case.batch()).total.backward()
     unreached = [
         name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()
     ]
@@ -54,7 +54,7 @@ def test_the_gradient_reaches_every_parameter(any_case: Any) -> None:
 
 def test_padding_gets_no_gradient(any_case: Any) -> None:
     model = any_case.build(**any_case.known(dropout=0.0, tie="none")).train()
-    batch_loss(model, any_case.batch(), 0.1, "float32").total.backward()  # type: ignore[no-untyped-call]
+    LossModule(model, 0.1, "float32")(any_case.batch()).total.backward()
     for side in ("source_embedding", "target_embedding"):
         embedding = getattr(model, side, None)
         if isinstance(embedding, torch.nn.Embedding):  # of frames there is no embedding of padding

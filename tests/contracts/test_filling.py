@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 from torch.testing import assert_close
 
 from seqloom.training.config import TrainConfig
-from seqloom.training.loss import batch_loss
+from seqloom.training.loss import LossModule
 from seqloom.training.optimizer import Updater
 from seqloom.types import PAD, Batch
 
@@ -75,7 +75,7 @@ def test_only_what_is_hidden_costs_something(model: Any, batch: Batch) -> None:
     assert batch.target_out is not None
     log_probs, hidden = model(batch).log_softmax(-1), batch.target_out != PAD
     expected = -log_probs[hidden].gather(1, batch.target_out[hidden].unsqueeze(1)).sum()
-    assert_close(batch_loss(model, batch, 0.0, "float32").nll, expected, **EXACT)
+    assert_close(LossModule(model, 0.0, "float32")(batch).nll, expected, **EXACT)
 
 
 def test_it_overfits_eight_texts_and_fills_them_right(fill_case: Any, hidden_in: Callable[..., Batch]) -> None:
@@ -86,8 +86,8 @@ def test_it_overfits_eight_texts_and_fills_them_right(fill_case: Any, hidden_in:
     assert batch.target_out is not None
     mean = torch.inf
     for step in range(1, 301):
-        loss = batch_loss(model, batch, 0.0, "float32")
-        loss.total.backward()  # type: ignore[no-untyped-call]
+        loss = LossModule(model, 0.0, "float32")(batch)
+        loss.total.backward()
         mean = loss.nll.item() / batch.target_tokens
         if mean < 0.01:
             break

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from seqloom.registry import architectures
-from seqloom.statistical.counting import OwnSearch
+from seqloom.statistical.base import HasTranslator
 from support.step_models import FITTED, OWN_SEARCH, batch_for, fitted
 
 
 def test_every_fitted_architecture_is_decoded_token_by_token_or_has_its_own_search() -> None:
     for name in OWN_SEARCH:
-        assert issubclass(architectures()[name].build, OwnSearch)  # type: ignore[arg-type]
+        assert issubclass(architectures()[name].build, HasTranslator)  # type: ignore[arg-type]
 
 
 def _built(name: str, **fields: Any) -> Any:
@@ -26,7 +26,7 @@ def _built(name: str, **fields: Any) -> Any:
 @pytest.mark.parametrize("name", FITTED)
 def test_a_restored_model_gives_the_same_answers(name: str) -> None:
     saved, restored, batch = fitted(name).model, _built(name), batch_for(name, [[4, 5, 6], [5]])
-    restored.restore({key: tensor.clone() for key, tensor in saved.state().items()})
+    restored.load_state_dict({key: tensor.clone() for key, tensor in saved.state_dict().items()})
     last = torch.ones(len(batch.source), dtype=torch.long)
     answers = [model.step(*model.start(batch), last).log_probs for model in (saved, restored)]
     assert torch.equal(*answers)
@@ -34,7 +34,7 @@ def test_a_restored_model_gives_the_same_answers(name: str) -> None:
 
 @pytest.mark.parametrize("name", FITTED)
 def test_fitting_again_gives_the_same_model(name: str) -> None:
-    first, again = (fit(name).model.state() for fit in (fitted, fitted.__wrapped__))
+    first, again = (fit(name).model.state_dict() for fit in (fitted, fitted.__wrapped__))
     assert first.keys() == again.keys()
     assert all(torch.equal(first[key], again[key]) for key in first)
 

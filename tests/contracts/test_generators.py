@@ -10,7 +10,7 @@ from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.generation import Generator
 from seqloom.decode.translator import Outputs
 from seqloom.errors import SeqloomError
-from seqloom.loading import load_generator
+from seqloom.run.load import load_generator
 from support.golden import golden_run
 from support.translators import EVERY_OPTION, OPTIONS, SUBJECTS, differ, options_of
 

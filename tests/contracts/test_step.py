@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.testing import assert_close
 
-from seqloom.nn.past import Past
+from seqloom.nn.kv_cache import KVCache
 from seqloom.types import BOS, PAD, Batch, Step, Tree, select_rows
 
 EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
@@ -38,7 +38,7 @@ def exact(step_case: Any) -> dict[str, float]:
 def _tensors(tree: Tree) -> Iterator[Tensor]:
     if isinstance(tree, Tensor):
         yield tree
-    elif isinstance(tree, Past):
+    elif isinstance(tree, KVCache):
         yield from (tree.keys, tree.values)
     elif tree is not None:
         for part in tree.values() if isinstance(tree, dict) else tree:

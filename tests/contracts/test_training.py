@@ -9,10 +9,10 @@ from typing import Any
 import torch
 
 from seqloom.data.batching import collate_ids
-from seqloom.decode.plan import Plan
-from seqloom.decode.search import beam_search
+from seqloom.decode.beam_search import beam_search
+from seqloom.decode.options import BeamOptions
 from seqloom.training.config import TrainConfig
-from seqloom.training.loss import batch_loss
+from seqloom.training.loss import LossModule
 from seqloom.training.optimizer import Updater
 from seqloom.types import Batch
 
@@ -43,13 +43,13 @@ def test_it_overfits_eight_pairs(default_case: Any) -> None:
     updater, batch = Updater(model, config), _pairs(default_case, chosen)
     mean = torch.inf
     for step in range(1, 301):
-        loss = batch_loss(model, batch, 0.0, "float32")
-        loss.total.backward()  # type: ignore[no-untyped-call]
+        loss = LossModule(model, 0.0, "float32")(batch)
+        loss.total.backward()
         mean = loss.nll.item() / batch.target_tokens
         if mean < 0.01:
             break
         updater.update(batch.target_tokens, config.learning_rate * min(1.0, step / 20))
     assert mean < 0.01
-    plan = Plan(3, stop="ahead")  # with `count`, three short hypotheses end the search
+    plan = BeamOptions(3, stop="ahead")  # with `count`, three short hypotheses end the search
     found = beam_search(model.eval(), batch, plan, max_lengths=[9] * len(chosen))
     assert [hypotheses[0].tokens for hypotheses in found] == [TARGETS[i] for i in chosen]

@@ -98,7 +98,7 @@ def test_an_answer_can_be_told_what_to_contain(trained: Path, command: Command, 
 @pytest.mark.parametrize(
     ("others", "message"),
     [
-        (("--require-column", "2", "--sample"), "words cannot be required of samples"),
+        (("--require-column", "2", "--sample"), "--require-column needs a beam search"),
         (
             ("--require-column", "2", "--engine", "ctranslate2"),
             "The engine ctranslate2 does not support required words",

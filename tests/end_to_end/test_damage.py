@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from seqloom.config import compose
 from seqloom.data.tasks import generate
 from seqloom.errors import SeqloomError
 from seqloom.files import sealed, write_json
-from seqloom.loading import load
-from seqloom.machine import cache_folder
-from seqloom.pipeline import continue_run, create
-from seqloom.run import Run
+from seqloom.run.config import compose
+from seqloom.run.directory import Run
+from seqloom.run.load import load
+from seqloom.run.train import continue_run, create
+from seqloom.system import cache_folder
 
 SETTINGS: dict[str, Any] = {
     "text.tokenizer": "word",

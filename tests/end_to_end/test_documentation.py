@@ -18,8 +18,10 @@ from typing import NamedTuple
 
 import pyarrow
 import pytest
+import yaml
 from pyarrow import parquet
 
+from seqloom import __version__
 from support.fork_server import Shell, fork_server
 from support.golden import GOLDEN, golden_run
 
@@ -27,9 +29,12 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
-    *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))),
+    "SECURITY.md",
+    "docs/index.md",
+    *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").glob("*/*.md"))),
 ]
-RUN, SHOWN = ("bash", "console", "python"), ("yaml", "json", "")  # languages that run, and that are only shown
+# Languages of blocks that run, and of those that are only shown.
+RUN, SHOWN = ("bash", "console", "python"), ("yaml", "json", "", "{toctree}", "{eval-rst}")
 
 # Added to every `seqloom train`.
 TRAIN_OPTIONS = [
@@ -53,35 +58,38 @@ _RECORDINGS = "needs recordings and their features; see test_speech.py"
 # By page how a block begins that does not run, or a line of it, and why.
 NOT_RUN: dict[str, dict[str, str]] = {
     "README.md": {"make demo": _MAKE},
-    "CONTRIBUTING.md": {"make setup": _MAKE, ".venv/bin/pytest tests/contracts": "see test_contributing.py"},
-    "docs/architecture.md": {"class StepModel(Protocol)": "a part of types.py"},
-    "docs/data.md": {"seqloom data get": "downloads; see tests/unit/data/test_datasets.py"},
-    "docs/decoding.md": {"seqloom train --source train.en.gz": "needs Multi30k, and minutes"},
-    "docs/getting-started.md": {
-        "make setup": _MAKE,
-        "seqloom demo": f"{_MINUTES}; see tests/unit/test_demo.py",
-    },
-    "docs/hmm.md": {"seqloom train train.en": "needs Multi30k, and minutes"},
-    "docs/long-inputs.md": {"python benchmarks/": _BENCHMARK},
-    "docs/marian.md": {"MarianMTModel": "needs transformers and a model of the hub"},
-    "docs/ngram.md": {"python benchmarks/": _BENCHMARK},
-    "docs/performance.md": {"python benchmarks/": _BENCHMARK},
-    "docs/phrase.md": {"python benchmarks/": _BENCHMARK},
-    "docs/recall.md": {"cd benchmarks": _BENCHMARK},
-    "docs/scaling.md": {
+    "CONTRIBUTING.md": {"make setup": _MAKE, ".venv/bin/": "needs a checkout with its environment"},
+    "docs/reference/architecture.md": {"class StepModel(Protocol)": "a part of types.py"},
+    "docs/guides/data.md": {"seqloom data get": "downloads; see tests/unit/data/test_datasets.py"},
+    "docs/guides/decoding.md": {"seqloom train --source train.en.gz": "needs Multi30k, and minutes"},
+    "docs/start/first-model.md": {"seqloom demo": f"{_MINUTES}; see tests/unit/test_demo.py"},
+    "docs/start/install.md": {"make setup": _MAKE, "python -m venv": _MAKE},
+    "docs/ladder/hmm.md": {"seqloom train train.en": "needs Multi30k, and minutes"},
+    "docs/ladder/long-inputs.md": {"python benchmarks/": _BENCHMARK},
+    "docs/guides/marian.md": {"MarianMTModel": "needs transformers and a model of the hub"},
+    "docs/ladder/n-grams.md": {"python benchmarks/": _BENCHMARK},
+    "docs/reference/performance.md": {"python benchmarks/": _BENCHMARK},
+    "docs/ladder/phrases.md": {"python benchmarks/": _BENCHMARK},
+    "docs/reference/recall.md": {"cd benchmarks": _BENCHMARK},
+    "docs/guides/new-architecture.md": {".venv/bin/pytest tests/contracts": "see test_new_architecture.py"},
+    "docs/guides/scaling.md": {
         "python benchmarks/": _BENCHMARK,
         "seqloom train pairs.tsv --out runs/mine --processes": "several processes; see test_team.py",
     },
-    "docs/scan.md": {"seqloom train train_simple": "needs SCAN, and minutes; see test_recipes.py"},
-    "docs/security.md": {"pytest tests/fuzz": "is part of the tests"},
-    "docs/shortlist.md": {"python benchmarks/": _BENCHMARK},
-    "docs/speech.md": {
+    "docs/reference/results.md": {
+        "seqloom data get": "downloads Multi30k and trains for 50 minutes",
+        "python benchmarks/": _BENCHMARK,
+    },
+    "docs/reference/scan.md": {"seqloom train train_simple": "needs SCAN, and minutes; see test_recipes.py"},
+    "docs/reference/security.md": {"pytest tests/fuzz": "is part of the tests"},
+    "docs/guides/shortlist.md": {"python benchmarks/": _BENCHMARK},
+    "docs/guides/speech.md": {
         "pip install": _RECORDINGS,
         "import seqloom": _RECORDINGS,
         "python benchmarks/": _BENCHMARK,
     },
-    "docs/survival.md": {"seqloom data make": "kills a process; see test_kill_and_resume.py"},
-    "docs/training.md": {"seqloom train --config recipes/": "needs Multi30k, and minutes"},
+    "docs/reference/survival.md": {"seqloom data make": "kills a process; see test_kill_and_resume.py"},
+    "docs/guides/training.md": {"seqloom train --config recipes/": "needs Multi30k, and minutes"},
 }
 # Runs that a page uses but does not train.
 RUNS = {
@@ -96,7 +104,7 @@ RUNS = {
 }
 MISSING = {"runs/missing"}  # and is meant to be
 # A block of Python that a page calls by this name later.
-SAVED_AS = {"docs/models.md": "my_model.py"}
+SAVED_AS = {"docs/guides/new-architecture.md": "my_model.py"}
 
 
 class Block(NamedTuple):
@@ -132,7 +140,7 @@ class Block(NamedTuple):
         return [*re.findall(r'(?:--out |out=")(runs/[\w-]+)', self.code), *models]
 
 
-FENCED = r"^```(?P<language>\w*)\n(?P<code>.*?)^```$"
+FENCED = r"^```(?P<language>\w*|{[\w-]+})\n(?P<code>.*?)^```$"
 INDENTED = r"(?<=\n\n)(?P<indented>    (?:seqloom|python) .*\n(?:    .*\n)*)"
 
 
@@ -200,7 +208,7 @@ def _copies(folder: Path) -> None:
 
 # By file of the golden corpora the names that pages have for such a file.
 SAME = {
-    "pairs.tsv": ["train.tsv", "clean.tsv", "en-de.tsv", "en-is.tsv", "words.tsv"],
+    "pairs.tsv": ["train.tsv", "clean.tsv", "en-de.tsv", "en-is.tsv", "words.tsv", "general.tsv"],
     "test.tsv": ["test.tsv", "valid.tsv", "val.tsv", "dev.tsv"],
     "text.txt": ["text.txt", "target.txt", "english.txt", "german.txt", "test.txt", "valid.txt"],
     "words.txt": ["input.txt", "lines.txt"],
@@ -224,9 +232,9 @@ def write_files(folder: Path, page: str) -> None:
     (folder / "web").mkdir()
     columns = {"source": [a for a, _ in pairs], "target": [b for _, b in pairs]}
     parquet.write_table(pyarrow.table(columns), folder / "web" / "part.parquet")
-    if page == "docs/syntax.md":
+    if page == "docs/guides/syntax.md":
         _write_trees(folder, pairs)
-    if page == "docs/evaluation.md":
+    if page == "docs/guides/evaluation.md":
         _write_references(folder, pairs[:8])
 
 
@@ -267,12 +275,26 @@ def test_every_link_between_pages_leads_somewhere() -> None:
                 assert ((ROOT / page).parent / target).exists(), f"{page} links to {target}"
 
 
-def test_the_page_of_options_is_what_the_code_says() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "import generate; print(generate.page(), end='')"],
-        cwd=ROOT / "docs",
-        capture_output=True,
-        text=True,
-    )
-    page = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
-    assert done.stdout == page, "run `make docs`"
+def test_generated_pages_are_up_to_date(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, ROOT / "docs" / "generate.py", tmp_path], check=True)
+    written = {page.name: page.read_text(encoding="utf-8") for page in tmp_path.iterdir()}
+    for name, text in written.items():
+        committed = (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8")
+        assert text == committed, f"docs/reference/{name} is out of date: run `python docs/generate.py`"
+    assert written.keys() == {"options.md", "cli.md"}
+
+
+def test_every_page_is_in_the_sidebar() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = [
+        line
+        for tree in re.findall(r"^```{toctree}\n(.*?)^```", index, re.MULTILINE | re.DOTALL)
+        for line in tree.splitlines()
+    ]
+    pages = {page for page in PAGES if page.startswith("docs/") and page != "docs/index.md"}
+    assert sorted(f"docs/{line}.md" for line in listed if line and not line.startswith(":")) == sorted(pages)
+
+
+def test_the_citation_names_the_current_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == __version__

@@ -194,7 +194,7 @@ def test_asked_to_stop_it_saves_says_how_to_go_on_and_goes_on(
 @pytest.mark.slow
 @pytest.mark.timeout(1000)
 def test_the_example_of_the_documentation(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "survival.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "survival.md").read_text(encoding="utf-8")
     command = tmp_path / "seqloom"
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m seqloom "$@"\n', encoding="utf-8")
     command.chmod(0o755)

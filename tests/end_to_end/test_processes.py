@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from seqloom.config import Config, compose
-from seqloom.corpus import Corpus
+from seqloom.data.corpus import Corpus
 from seqloom.data.store import TokenStore
+from seqloom.decode.select import load_translator
 from seqloom.errors import SeqloomError
-from seqloom.exchange.engines import load_translator
 from seqloom.locks import locked
-from seqloom.pipeline import continue_run, create, create_and_train
-from seqloom.run import Run
+from seqloom.run.config import Config, compose
+from seqloom.run.directory import Run
+from seqloom.run.train import continue_run, create, create_and_train
 
 FORK = multiprocessing.get_context("fork")  # starts at once: everything is imported
 SETTINGS: dict[str, Any] = {

@@ -30,4 +30,4 @@ def test_there_are_recipes_with_their_command_and_score() -> None:
     for recipe in RECIPES:
         header = recipe.read_text(encoding="utf-8").split("\n\n")[0]
         assert "seqloom train" in header and "seqloom evaluate" in header
-        assert "Measured" in header, f"{recipe.name} does not say what it reached"
+        assert "Result" in header, f"{recipe.name} has no measured result"

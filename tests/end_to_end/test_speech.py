@@ -13,7 +13,7 @@ import pytest
 
 import seqloom
 from seqloom.inspect.attention import attention_data
-from seqloom.loading import load, load_scorer
+from seqloom.run.load import load, load_scorer
 
 PITCHES = {"low": 300, "middle": 900, "high": 2000}
 QUICK: dict[str, Any] = {

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from seqloom import pipeline
-from seqloom.config import compose
 from seqloom.errors import SeqloomError
-from seqloom.run import Run
+from seqloom.run import train as pipeline
+from seqloom.run.config import compose
+from seqloom.run.directory import Run
 
 STEPS = 14
 SETTINGS: dict[str, Any] = {

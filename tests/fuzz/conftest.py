@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from seqloom.config import compose
 from seqloom.errors import SeqloomError
-from seqloom.pipeline import continue_run, create
+from seqloom.run.config import compose
+from seqloom.run.train import continue_run, create
 
 FEW, MANY = 60, 1000  # cases per test in the fast suite, and in the slow one
 SLOWEST = 20.0  # seconds of computing for a case; one that never ends meets the timeout of the test

@@ -25,19 +25,19 @@ import yaml
 from safetensors.torch import save
 
 from seqloom.cli.main import main
-from seqloom.config import compose, from_tree, read_yaml
 from seqloom.data.datasets import dataset
 from seqloom.errors import SeqloomError
-from seqloom.exchange.marian import import_marian
+from seqloom.export.marian.load import import_marian
 from seqloom.files import write_json
 from seqloom.inspect.facts import describe
 from seqloom.inspect.searchtree import SearchTree, search_tree
 from seqloom.inspect.searchtree_page import tree_page
-from seqloom.loading import load, load_decoder
 from seqloom.outputs import output
-from seqloom.pipeline import continue_run, create
 from seqloom.registry import import_file
-from seqloom.run import Run
+from seqloom.run.config import compose, from_tree, read_yaml
+from seqloom.run.directory import Run
+from seqloom.run.load import load, load_decoder
+from seqloom.run.train import continue_run, create
 from seqloom.text.frames import read_features
 
 WEIGHTS = "checkpoints/best/model.safetensors"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from hypothesis import strategies as st
 
-from seqloom.config import Config, compose, from_tree, search_options
+from seqloom.run.config import Config, compose, from_tree, search_options
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").rglob("*.yaml"))
 MODELS = ["transformer", "lm", "mlm", "lstm-additive", "ngram", "phrase", "hmm-lm"]

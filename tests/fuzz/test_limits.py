@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqloom.config import compose, from_tree, read_yaml
-from seqloom.corpus import Corpus
 from seqloom.data import tables
-from seqloom.data.columns import Selection
+from seqloom.data.columns import ColumnSelection
 from seqloom.data.config import Format
+from seqloom.data.corpus import Corpus
 from seqloom.data.lines import lines
 from seqloom.data.tables import rows
 from seqloom.errors import LONGEST, SeqloomError, quoted
-from seqloom.exchange.marian_folder import MarianConfig, read_options
+from seqloom.export.marian.folder import MarianConfig, read_options
 from seqloom.files import read_json
-from seqloom.run import Run
+from seqloom.run.config import compose, from_tree, read_yaml
+from seqloom.run.directory import Run
 from seqloom.statistical.ngram.arpa import read_arpa
 from seqloom.text import frames
 from seqloom.text.frames import read_features
@@ -111,7 +111,7 @@ def test_training_data_from_a_pipe(name: str, tmp_path: Path) -> None:
 def test_a_row_of_separators(format: Format, tmp_path: Path) -> None:
     separator = "\t" if format == "tsv" else ","
     (tmp_path / "a").write_text(f"a{separator}b\n" + separator * (5 << 20) + f"\nc{separator}d\n")
-    found = list(rows(str(tmp_path / "a"), format, Selection("1", ["2"])))
+    found = list(rows(str(tmp_path / "a"), format, ColumnSelection("1", ["2"])))
     assert [picked for _, picked in found if isinstance(picked, str)] == ["more than 10,000 columns"]
     assert len(found) == 3
 
@@ -129,7 +129,7 @@ def test_a_parquet_page_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: py
     _parquet(tmp_path / "a.parquet", ["x" * (1 << 25)])
     assert (tmp_path / "a.parquet").stat().st_size < 1000
     with pytest.raises(SeqloomError, match=r"unpacks to 33,554,4\d\d bytes; the limit is 16,777,216"):
-        list(rows(str(tmp_path / "a.parquet"), "parquet", Selection("source", ["target"])))
+        list(rows(str(tmp_path / "a.parquet"), "parquet", ColumnSelection("source", ["target"])))
 
 
 def test_a_parquet_column_whose_name_is_not_text(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_a_parquet_column_whose_name_is_not_text(tmp_path: Path) -> None:
     assert name in file.read_bytes()
     file.write_bytes(file.read_bytes().replace(name, name[:-1] + b"\xe5"))
     with pytest.raises(SeqloomError, match="damaged"):
-        list(rows(str(file), "parquet", Selection("source", ["target"])))
+        list(rows(str(file), "parquet", ColumnSelection("source", ["target"])))
 
 
 @pytest.mark.parametrize(("encoding", "repeats"), [(None, True), ("DELTA_BYTE_ARRAY", True), ("PLAIN", False)])
@@ -152,14 +152,14 @@ def test_few_parquet_cells_are_read_together_if_each_may_be_large(
     parquet = pytest.importorskip("pyarrow.parquet")
     read = parquet.ParquetFile.iter_batches
 
-    def counting(self: Any, batch_size: int, **options: Any) -> Any:
+    def fitted(self: Any, batch_size: int, **options: Any) -> Any:
         batches.append(batch_size)
         return read(self, batch_size=batch_size, **options)
 
-    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", counting)
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", fitted)
     options = {"use_dictionary": False, "column_encoding": {"source": encoding}} if encoding else {}
     _parquet(tmp_path / "a.parquet", ["x" * (1 << 16)] * 100, **options)
-    found = list(rows(str(tmp_path / "a.parquet"), "parquet", Selection("source", ["target"])))
+    found = list(rows(str(tmp_path / "a.parquet"), "parquet", ColumnSelection("source", ["target"])))
     assert [picked.source for _, picked in found if not isinstance(picked, str)] == ["x" * (1 << 16)] * 100
     assert batches == [15 if repeats else 1024]
 
@@ -171,7 +171,7 @@ def test_a_parquet_page_without_a_header(header: bytes, tmp_path: Path) -> None:
     content = (tmp_path / "a.parquet").read_bytes()
     (tmp_path / "a.parquet").write_bytes(b"PAR1" + header + content[4 + len(header) :])
     with pytest.raises(SeqloomError, match="is damaged after row 0"):
-        list(rows(str(tmp_path / "a.parquet"), "parquet", Selection("source", ["target"])))
+        list(rows(str(tmp_path / "a.parquet"), "parquet", ColumnSelection("source", ["target"])))
 
 
 def test_sound_of_a_rate_that_cannot_be(tmp_path: Path) -> None:

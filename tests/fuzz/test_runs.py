@@ -15,11 +15,11 @@ import yaml
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save, save_file
 
-from seqloom.building import load_model
-from seqloom.inspect.doctor import Patient, diagnose
+from seqloom.inspect.doctor import RunHistory, diagnose
 from seqloom.inspect.facts import describe
-from seqloom.loading import load, load_filler, load_generator, load_scorer
-from seqloom.run import Run
+from seqloom.run.build import load_model
+from seqloom.run.directory import Run
+from seqloom.run.load import load, load_filler, load_generator, load_scorer
 from seqloom.tensors import read_tensors
 from support.random_state import random_state
 
@@ -48,7 +48,7 @@ def inspect(folder: Path) -> None:
     run = Run.open(folder)
     json.dumps(describe(run))
     report = json.loads((folder / "data-report.json").read_text())
-    diagnose(Patient(run.config().train, run.metrics(), report, load_model(run)[0]))
+    diagnose(RunHistory(run.config().train, run.metrics(), report, load_model(run)[0]))
 
 
 def without_seal(content: bytes) -> bytes:

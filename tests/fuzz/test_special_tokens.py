@@ -9,9 +9,9 @@ from typing import Any, get_args
 import pytest
 from hypothesis import strategies as st
 
-from seqloom.decode.filling import Filler
+from seqloom.decode.mask_filling import Filler
 from seqloom.errors import SeqloomError
-from seqloom.loading import load, load_filler, load_scorer
+from seqloom.run.load import load, load_filler, load_scorer
 from seqloom.text.config import MASK, Kind
 from seqloom.text.marian import MarianTokenizer, as_marian
 from seqloom.text.tokenizer import Tokenizer

@@ -16,8 +16,7 @@ import os
 
 os.environ |= {
     "OMP_NUM_THREADS": "1",
-    "COLUMNS": "100",
-    "TERMINAL_WIDTH": "100",
+    "COLUMNS": "80",
     "NO_COLOR": "1",
     "TERM": "dumb",
 }

@@ -15,7 +15,12 @@ from seqloom.statistical.alignment.align import Aligner
 from seqloom.statistical.alignment.bitext import lay_out
 from seqloom.statistical.alignment.em import Direction, Translations, iterate
 from seqloom.statistical.alignment.hmm import Jumps
-from seqloom.statistical.alignment.position import Diagonal, Free, Positions, Uniform
+from seqloom.statistical.alignment.position import (
+    DiagonalPositions,
+    FreePositions,
+    PositionModel,
+    UniformPositions,
+)
 from seqloom.statistical.alignment.symmetrise import METHODS, Method, symmetrised
 
 Sentence = list[int]
@@ -31,7 +36,7 @@ def corpus(seed: int, pairs: int = 40, words: int = 12) -> list[tuple[Sentence, 
     ]
 
 
-def direction(pairs: list[tuple[Sentence, Sentence]], positions: Positions) -> Direction:
+def direction(pairs: list[tuple[Sentence, Sentence]], positions: PositionModel) -> Direction:
     with ThreadPoolExecutor(1) as pool:
         bitext = lay_out(pairs, pool)
     return Direction(bitext, Translations.uniform(bitext), positions, prior=0.0)
@@ -56,16 +61,16 @@ def assert_same_words(ours: Direction, theirs: IBMModel1) -> None:
 
 def test_ibm_1_has_the_parameters_of_nltk() -> None:
     pairs = corpus(1)
-    ours = direction(pairs, Uniform())
+    ours = direction(pairs, UniformPositions())
     run_em(ours, 4)
     assert_same_words(ours, IBMModel1(for_nltk(pairs), 4))
 
 
 def test_ibm_2_has_the_parameters_of_nltk() -> None:
     pairs = corpus(2)
-    ours = direction(pairs, Uniform())
+    ours = direction(pairs, UniformPositions())
     run_em(ours, 6)  # NLTK takes twice as many iterations of IBM 1
-    positions = Free(Uniform(), weight=0.0)
+    positions = FreePositions(UniformPositions(), weight=0.0)
     ours.positions = positions
     run_em(ours, 3)
     theirs = IBMModel2(for_nltk(pairs), 3)
@@ -79,10 +84,10 @@ def test_ibm_2_has_the_parameters_of_nltk() -> None:
 
 @pytest.mark.parametrize(
     "positions",
-    [Uniform(), Free(Uniform(), weight=0.0), Diagonal(), Jumps()],
+    [UniformPositions(), FreePositions(UniformPositions(), weight=0.0), DiagonalPositions(), Jumps()],
     ids=["ibm1", "ibm2", "diagonal", "hmm"],
 )
-def test_the_likelihood_rises_at_every_iteration(positions: Positions) -> None:
+def test_the_likelihood_rises_at_every_iteration(positions: PositionModel) -> None:
     likelihoods = run_em(direction(corpus(3, pairs=60), positions), 12)
     assert all(after >= before - 1e-9 for before, after in pairwise(likelihoods))
     assert likelihoods[-1] > likelihoods[0] + 10

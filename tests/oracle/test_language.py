@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from seqloom.data.batching import collate_ids
-from seqloom.models.language import LanguageModel, LanguageSettings
+from seqloom.models.language import LanguageModel, LanguageModelSettings
 from seqloom.nn.positions import sinusoids
 from seqloom.types import BOS, EOS, Vocabularies
 
@@ -62,7 +62,7 @@ def one_by_one(model: LanguageModel, source: list[int], target: list[int], prefi
 def test_it_is_a_stack_over_source_and_target_in_a_row(prefix: str, vocabularies: Vocabularies) -> None:
     torch.manual_seed(1)
     settings = {"size": "tiny", "width": 16, "layers": 2, "heads": 2, "ffn": 24, "prefix": prefix}
-    model = LanguageModel(LanguageSettings.model_validate(settings), vocabularies).double().eval()
+    model = LanguageModel(LanguageModelSettings.model_validate(settings), vocabularies).double().eval()
     logits = model(collate_ids(SOURCES, TARGETS, range(2)))
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         expected = one_by_one(model, source, target, prefix)

@@ -154,7 +154,7 @@ def test_the_decoder_block_is_torchs_decoder_layer(place: str, activation: str) 
     assert_close(ours(x, source, mask), expected, **EXACT)
     past: KeysValues | None = None
     for t, at in enumerate(_places(3, 4)):
-        out, past, _ = ours.step(x[:, t : t + 1], past, at, ours.cross.remember(source), mask)
+        out, past, _ = ours.step(x[:, t : t + 1], past, at, ours.cross.project_kv(source), mask)
         assert_close(out[:, 0], expected[:, t], **EXACT)
 
 

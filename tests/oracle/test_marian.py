@@ -17,13 +17,13 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
-from seqloom.building import load_model
 from seqloom.data.batching import collate_ids
-from seqloom.exchange.marian import import_marian
-from seqloom.exchange.marian_export import export_marian
-from seqloom.loading import load
-from seqloom.pipeline import train
-from seqloom.run import Run
+from seqloom.export.marian.export import export_marian
+from seqloom.export.marian.load import import_marian
+from seqloom.run.build import load_model
+from seqloom.run.directory import Run
+from seqloom.run.load import load
+from seqloom.run.train import train
 from seqloom.types import EOS
 
 Array = NDArray[np.float64]

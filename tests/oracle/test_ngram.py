@@ -132,7 +132,7 @@ def test_another_reader_of_the_file_says_the_same(tmp_path: Path) -> None:
 def test_samples_come_as_often_as_they_are_probable() -> None:
     rows = [[4, 5], [4, 5], [4, 6], [5], [4, 4, 5], [6, 5], [4, 5, 6]]
     model = NgramModel(NgramSettings(order=3), Vocabularies(7, 7, True))
-    model.restore(Ngrams.estimate(rows, order=3, vocabulary=7).to_tensors())
+    model.load_state_dict(Ngrams.estimate(rows, order=3, vocabulary=7).to_tensors())
     count = 4000
     (drawn,) = sample(
         model,

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqloom.data.batching import collate_ids
-from seqloom.decode.plan import Found, Plan
+from seqloom.decode.beam_search import beam_search
+from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.reference import exhaustive_search, reference_beam_search
 from seqloom.decode.rules import Rules
-from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.types import BOS, EOS, Batch, Step, Tree
 from support.step_models import (
@@ -54,7 +54,7 @@ def _batch(sources: Sequence[Sequence[int]]) -> Batch:
     return collate_ids(sources, None, range(len(sources)), [range(len(source)) for source in sources])
 
 
-def _same(fast: Sequence[Found], slow: Sequence[Found], tolerance: float = 1e-10) -> None:
+def _same(fast: Sequence[DecodedSequence], slow: Sequence[DecodedSequence], tolerance: float = 1e-10) -> None:
     assert [(one.tokens, one.finished) for one in fast] == [(one.tokens, one.finished) for one in slow]
     for one, other in zip(fast, slow, strict=True):
         assert one.score == pytest.approx(other.score, abs=tolerance)
@@ -78,7 +78,7 @@ def test_the_fast_beam_search_returns_what_the_slow_one_returns(
 ) -> None:
     model = _model(name, seed, ends)
     sources, longest = zip(*sentences, strict=True)
-    plan = Plan(beam, Ranking(alpha=penalty))
+    plan = BeamOptions(beam, Ranking(alpha=penalty))
     found = beam_search(model, batch_for(name, sources), plan, max_lengths=longest)
     for source, limit, fast in zip(sources, longest, found, strict=True):
         slow = reference_beam_search(model, batch_for(name, [source]), plan, max_length=limit)
@@ -92,7 +92,7 @@ def test_a_beam_as_wide_as_the_space_finds_what_exact_search_finds(name: str, pe
     everything = (V - EOS - 1) ** longest
     batch, ranking = batch_for(name, [source]), Ranking(alpha=penalty)
     best = exhaustive_search(model, batch, max_length=longest, ranking=ranking)
-    (found,) = beam_search(model, batch, Plan(2 * everything, ranking), max_lengths=[longest])
+    (found,) = beam_search(model, batch, BeamOptions(2 * everything, ranking), max_lengths=[longest])
     _same(found[:1], [best], tolerance(name))
 
 
@@ -131,10 +131,10 @@ def test_they_agree_where_many_tokens_are_impossible(
     model = Sparse(seed, density=density)
     longest = [limit for _, limit in sentences]
     batch = _batch([[source] for source, _ in sentences])
-    found = beam_search(model, batch, Plan(beam, Ranking(alpha=penalty)), max_lengths=longest)
+    found = beam_search(model, batch, BeamOptions(beam, Ranking(alpha=penalty)), max_lengths=longest)
     for (source, limit), fast in zip(sentences, found, strict=True):
         slow = reference_beam_search(
-            model, _batch([[source]]), Plan(beam, Ranking(alpha=penalty)), max_length=limit
+            model, _batch([[source]]), BeamOptions(beam, Ranking(alpha=penalty)), max_length=limit
         )
         _same(fast, slow)
 
@@ -164,7 +164,9 @@ def test_exact_search_finds_the_best_of_all_that_are_enumerated(
     best = exhaustive_search(model, _batch([[3]]), max_length=longest, ranking=Ranking(alpha=penalty))
     assert best.score == pytest.approx(score, abs=1e-12)
     assert (best.finished, best.tokens) == (finished, [token for token in tokens if token != EOS])
-    beam = reference_beam_search(model, _batch([[3]]), Plan(2, Ranking(alpha=penalty)), max_length=longest)[0]
+    beam = reference_beam_search(
+        model, _batch([[3]]), BeamOptions(2, Ranking(alpha=penalty)), max_length=longest
+    )[0]
     assert (best.finished, best.score) >= (beam.finished, beam.score - 1e-12)
 
 
@@ -172,7 +174,7 @@ TOKENS = st.integers(EOS + 1, 5)
 
 
 @st.composite
-def plans(draw: st.DrawFn, sentences: int) -> tuple[Plan, list[Rules]]:
+def plans(draw: st.DrawFn, sentences: int) -> tuple[BeamOptions, list[Rules]]:
     """Any plan for so many sentences of Sparse, and the rules of each sentence alone."""
     groups = draw(st.integers(1, 3))
     ranking = Ranking(
@@ -188,7 +190,7 @@ def plans(draw: st.DrawFn, sentences: int) -> tuple[Plan, list[Rules]]:
         "min_length": draw(st.integers(0, 3)),
         "no_repeat": draw(st.integers(0, 2)),
     }
-    plan = Plan(
+    plan = BeamOptions(
         groups * draw(st.integers(1, 3)),
         ranking,
         stop=draw(st.sampled_from(["ahead", "count", "hopeless", "length"])),
@@ -222,12 +224,12 @@ def test_they_agree_on_every_plan(
 @pytest.mark.parametrize("name", STEP_MODELS)
 def test_they_agree_on_coverage(name: str) -> None:
     model, sources = _model(name, 0, 0.0), [[4, 3, 5], [3], [6, 6, 4, 3]]
-    batch, plan, limits = batch_for(name, sources), Plan(3, Ranking(coverage=0.8)), [3] * 3
+    batch, plan, limits = batch_for(name, sources), BeamOptions(3, Ranking(coverage=0.8)), [3] * 3
     if model.step(*model.start(batch), torch.tensor([BOS] * 3)).attention is None:
         with pytest.raises(SeqloomError, match="coverage"):
             beam_search(model, batch, plan, max_lengths=limits)
         return
-    plain = beam_search(model, batch, Plan(3), max_lengths=limits)
+    plain = beam_search(model, batch, BeamOptions(3), max_lengths=limits)
     found = beam_search(model, batch, plan, max_lengths=limits)
     assert [one.score for one in found[2]] != [one.score for one in plain[2]]
     for source, fast in zip(sources, found, strict=True):
@@ -240,16 +242,16 @@ def test_they_agree_on_coverage(name: str) -> None:
 def test_stopping_when_nothing_can_win_changes_no_winner(seed: int, wanted: int, reward: float) -> None:
     model = Sparse(seed, density=1.0)
     ranking = Ranking(alpha=0.7, reward=reward)
-    early = Plan(4, ranking, stop="hopeless", wanted=wanted)
+    early = BeamOptions(4, ranking, stop="hopeless", wanted=wanted)
     (one,) = beam_search(model, _batch([[3]]), early, max_lengths=[5])
-    (all_,) = beam_search(model, _batch([[3]]), Plan(4, ranking, stop="length"), max_lengths=[5])
+    (all_,) = beam_search(model, _batch([[3]]), BeamOptions(4, ranking, stop="length"), max_lengths=[5])
     _same(one[:wanted], all_[:wanted])
 
 
 def test_diverse_groups_say_different_things() -> None:
     model = Sparse(3, density=1.0)
-    (same,) = beam_search(model, _batch([[3]]), Plan(3, groups=3), max_lengths=[5])
-    (other,) = beam_search(model, _batch([[3]]), Plan(3, groups=3, diversity=9.0), max_lengths=[5])
+    (same,) = beam_search(model, _batch([[3]]), BeamOptions(3, groups=3), max_lengths=[5])
+    (other,) = beam_search(model, _batch([[3]]), BeamOptions(3, groups=3, diversity=9.0), max_lengths=[5])
     assert len({tuple(one.tokens) for one in same}) == 1
     assert len({tuple(one.tokens) for one in other}) == 3
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.data.batching import collate_ids
-from seqloom.decode.plan import Found, Plan
+from seqloom.decode.constraints import count_required, required_search
+from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.reference import Partial, continuations
-from seqloom.decode.required import required_search, said
 from seqloom.decode.rules import Rules
 from seqloom.registry import architecture
 from seqloom.text.word_edges import WordEdges
@@ -44,15 +44,20 @@ def _sentence(source: list[int]) -> Batch:
 
 
 def _slow(
-    model: Any, sentence: Batch, plan: Plan, required: list[tuple[int, ...]], edges: WordEdges, longest: int
-) -> list[Found]:
+    model: Any,
+    sentence: Batch,
+    plan: BeamOptions,
+    required: list[tuple[int, ...]],
+    edges: WordEdges,
+    longest: int,
+) -> list[DecodedSequence]:
     """Every token of every hypothesis is looked at, one hypothesis at a time."""
     memory, state = model.start(sentence)
     opened, completed = [Partial((), (), (), state)], list[Partial]()
     wanted, source_length = sum(map(len, required)), int(sentence.source_lengths[0])
 
     def progress(one: Partial) -> int:
-        return said(one.tokens[:-1] if one.ended else one.tokens, required, edges)
+        return count_required(one.tokens[:-1] if one.ended else one.tokens, required, edges)
 
     for length in range(1, longest + 1):
         longer = [n for one in opened for n in continuations(model, sentence, memory, one, plan.rules)]
@@ -105,7 +110,9 @@ def test_it_finds_what_looking_at_every_token_finds(
     ends: float,
 ) -> None:
     model, sentence = _model(name, ends), _sentence(source)
-    plan = Plan(beam, Ranking(), stop, rules=Rules(prefixes=[prefix] if prefix else (), no_repeat=no_repeat))
+    plan = BeamOptions(
+        beam, Ranking(), stop, rules=Rules(prefixes=[prefix] if prefix else (), no_repeat=no_repeat)
+    )
     fast = required_search(model, sentence, plan, required, edges, max_length=longest)
     slow = _slow(model, sentence, plan, required, edges, longest)
     assert [(one.tokens, one.finished) for one in fast] == [(one.tokens, one.finished) for one in slow]
@@ -127,7 +134,7 @@ def test_a_phrase_is_said_where_it_stands_as_whole_words(
     wanted = re.escape(_text(phrase))
     left, right = (r"(?<!\w)" if phrase[0] in (4, 5) else ""), (r"(?!\w)" if phrase[-1] in (4, 5) else "")
     there = re.search(left + wanted + right, _text(text)) is not None
-    assert (said(text, [phrase], BY_CHARACTER) == len(phrase)) == there
+    assert (count_required(text, [phrase], BY_CHARACTER) == len(phrase)) == there
 
 
 @pytest.mark.parametrize("edges", [NO_EDGES, BY_CHARACTER])
@@ -136,7 +143,7 @@ def test_a_wide_beam_finds_the_best_of_all_texts_that_have_the_words(
     required: list[tuple[int, ...]], edges: WordEdges
 ) -> None:
     model, sentence, longest = _model("transformer"), _sentence([4, 5, 3]), 4
-    plan = Plan(5**longest, Ranking(alpha=0.0), "length")
+    plan = BeamOptions(5**longest, Ranking(alpha=0.0), "length")
     best = required_search(model, sentence, plan, required, edges, max_length=longest)[0]
 
     def log_prob(text: tuple[int, ...]) -> float:
@@ -148,7 +155,7 @@ def test_a_wide_beam_finds_the_best_of_all_texts_that_have_the_words(
         return total
 
     texts = [text for n in range(longest) for text in product(range(EOS + 1, V), repeat=n)]
-    fitting = [text for text in texts if said(text, required, edges) == sum(map(len, required))]
+    fitting = [text for text in texts if count_required(text, required, edges) == sum(map(len, required))]
     truth = max(fitting, key=log_prob)
     assert best.finished
     assert tuple(best.tokens) == truth

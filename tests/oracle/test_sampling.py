@@ -17,11 +17,11 @@ from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode import sampling
+from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SamplingConfig
-from seqloom.decode.plan import Found, Plan
+from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.sampling import sample, uniforms
-from seqloom.decode.search import beam_search
 from seqloom.types import BOS, EOS, PAD, Batch, Step, Tree
 from support.step_models import FITTED, FITTED_VOCABULARY, STEP_MODELS, batch_for, step_model, tolerance
 
@@ -268,7 +268,7 @@ def test_a_sentence_gets_the_same_samples_in_any_batch_and_order(
 ) -> None:
     model = Table(14, seed=1)
 
-    def draw(chosen: list[int]) -> list[list[Found]]:
+    def draw(chosen: list[int]) -> list[list[DecodedSequence]]:
         return sample(
             model,
             _batch([SOURCES[i] for i in chosen]),
@@ -283,7 +283,7 @@ def test_a_sentence_gets_the_same_samples_in_any_batch_and_order(
 
 def test_temperature_zero_is_greedy_search() -> None:
     model, batch, limits = Table(14, seed=3), _batch(SOURCES), [4, 9, 6, 1, 3]
-    greedy = beam_search(model, batch, Plan(1, Ranking(alpha=0)), max_lengths=limits)
+    greedy = beam_search(model, batch, BeamOptions(1, Ranking(alpha=0)), max_lengths=limits)
     for temperature in (0.0, 1e-12, 1e-320):
         options = SamplingConfig(temperature=temperature)
         for one, best in zip(sample(model, batch, options=options, max_lengths=limits), greedy, strict=True):

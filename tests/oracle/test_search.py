@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from seqloom.data.batching import collate_ids
-from seqloom.decode.plan import Found, Plan
+from seqloom.decode.beam_search import beam_search
+from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
-from seqloom.decode.search import beam_search
 from seqloom.types import BOS, EOS, Batch, Step, Tree
 from support.step_models import FITTED, FITTED_VOCABULARY, NEURAL, STEP_MODELS, batch_for, step_model, tolerance
 
@@ -77,7 +77,9 @@ def _batch(sentences: Sequence[int]) -> Batch:
     return collate_ids([[sentence] for sentence in sentences], None, range(len(sentences)))
 
 
-def _same(found: list[Found], expected: list[tuple[bool, float, list[int]]], tolerance: float = 1e-12) -> None:
+def _same(
+    found: list[DecodedSequence], expected: list[tuple[bool, float, list[int]]], tolerance: float = 1e-12
+) -> None:
     """The same sequences with the same scores, best first; equal scores may come in any order."""
     assert [one.score for one in found] == pytest.approx([one[1] for one in expected], abs=tolerance)
     scores = {(finished, *tokens): score for finished, score, tokens in expected}
@@ -89,7 +91,7 @@ def _same(found: list[Found], expected: list[tuple[bool, float, list[int]]], tol
 def test_a_wide_beam_ranks_all_sequences_as_brute_force_does(penalty: float, longest: int) -> None:
     model = RandomTree(sentences=3, seed=longest)
     found = beam_search(
-        model, _batch([0, 1, 2]), Plan(2 * EVERYTHING, Ranking(alpha=penalty)), max_lengths=[longest] * 3
+        model, _batch([0, 1, 2]), BeamOptions(2 * EVERYTHING, Ranking(alpha=penalty)), max_lengths=[longest] * 3
     )
     for sentence, hypotheses in enumerate(found):
         scored = {tokens: sum(model.log_probs(sentence, tokens)) for tokens in _sequences(longest)}
@@ -104,7 +106,7 @@ def test_a_wide_beam_over_a_real_model_equals_brute_force(name: str, penalty: fl
     found = beam_search(
         model,
         batch_for(name, sources),
-        Plan(2 * len(symbols) ** longest, Ranking(alpha=penalty)),
+        BeamOptions(2 * len(symbols) ** longest, Ranking(alpha=penalty)),
         max_lengths=[longest] * 2,
     )
     forced = _forced if name in NEURAL else _stepped
@@ -122,9 +124,9 @@ def test_the_batch_does_not_change_the_answer_of_a_real_model(name: str) -> None
     sources = [[5, 9, 12, 20, 7, 7], [8], [29, 4], [13, 17, 5], [9, 9, 9, 9, 9, 9, 9, 9, 9]]
     sources = [[EOS + 1 + id % (vocabulary - EOS - 1) for id in source] for source in sources]
 
-    def search(chosen: list[list[int]]) -> list[list[Found]]:
+    def search(chosen: list[list[int]]) -> list[list[DecodedSequence]]:
         lengths = [len(source) + 3 for source in chosen]
-        return beam_search(model, batch_for(name, chosen), Plan(4), max_lengths=lengths)
+        return beam_search(model, batch_for(name, chosen), BeamOptions(4), max_lengths=lengths)
 
     alone = [search([source])[0] for source in sources]
     for order in ([0, 1, 2, 3, 4], [4, 2, 0, 3, 1], [3, 0]):
@@ -157,7 +159,7 @@ def _stepped(model: Any, batch: Batch, tokens: tuple[int, ...]) -> float:
 def test_a_beam_of_one_takes_the_best_token_each_time(seed: int) -> None:
     model = RandomTree(sentences=4, seed=seed)
     for sentence, hypotheses in enumerate(
-        beam_search(model, _batch(range(4)), Plan(1, Ranking(alpha=0.0)), max_lengths=[LONGEST] * 4)
+        beam_search(model, _batch(range(4)), BeamOptions(1, Ranking(alpha=0.0)), max_lengths=[LONGEST] * 4)
     ):
         tokens: list[int] = []
         while len(tokens) < LONGEST and (not tokens or tokens[-1] != EOS):
@@ -182,9 +184,12 @@ def test_the_answer_is_the_same_alone_and_in_any_batch_and_order(
     model = RandomTree(sentences=6, seed=seed)
     longest = [1 + sentence % LONGEST for sentence in range(6)]
 
-    def search(chosen: list[int]) -> list[list[Found]]:
+    def search(chosen: list[int]) -> list[list[DecodedSequence]]:
         return beam_search(
-            model, _batch(chosen), Plan(beam, Ranking(alpha=penalty)), max_lengths=[longest[s] for s in chosen]
+            model,
+            _batch(chosen),
+            BeamOptions(beam, Ranking(alpha=penalty)),
+            max_lengths=[longest[s] for s in chosen],
         )
 
     for sentence, hypotheses in zip(sentences, search(sentences), strict=True):
@@ -196,7 +201,7 @@ def test_the_answer_is_the_same_alone_and_in_any_batch_and_order(
 def test_hypotheses_are_sorted_distinct_and_add_up(seed: int, beam: int, longest: int) -> None:
     model = RandomTree(sentences=2, seed=seed)
     for sentence, hypotheses in enumerate(
-        beam_search(model, _batch([0, 1]), Plan(beam, Ranking(alpha=0.7)), max_lengths=[longest] * 2)
+        beam_search(model, _batch([0, 1]), BeamOptions(beam, Ranking(alpha=0.7)), max_lengths=[longest] * 2)
     ):
         ranks = [(one.finished, one.score) for one in hypotheses]
         assert ranks == sorted(ranks, reverse=True)
@@ -211,7 +216,7 @@ def test_hypotheses_are_sorted_distinct_and_add_up(seed: int, beam: int, longest
 def test_the_attention_follows_its_hypothesis() -> None:
     model = RandomTree(sentences=3, seed=1)
     for sentence, hypotheses in enumerate(
-        beam_search(model, _batch(range(3)), Plan(4), max_lengths=[LONGEST] * 3, want_attention=True)
+        beam_search(model, _batch(range(3)), BeamOptions(4), max_lengths=[LONGEST] * 3, want_attention=True)
     ):
         for one in hypotheses:
             prefix, expected = 0, []

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.data.batching import collate_ids
+from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SamplingConfig
-from seqloom.decode.plan import Found, Plan
+from seqloom.decode.constraints import count_required, required_search
+from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
-from seqloom.decode.reference import Among, reference_beam_search
-from seqloom.decode.required import required_search, said
+from seqloom.decode.reference import RestrictedVocabulary, reference_beam_search
 from seqloom.decode.rules import Rules
 from seqloom.decode.sampling import sample
-from seqloom.decode.search import beam_search
-from seqloom.decode.shortlist import Choice
+from seqloom.decode.shortlist import VocabularySubset
 from seqloom.registry import architecture
 from seqloom.text.word_edges import WordEdges
 from seqloom.types import EOS, UNK, Batch, Vocabularies
@@ -50,7 +50,7 @@ def _mask(lists: Sequence[set[int]]) -> torch.Tensor:
     return torch.tensor([[token in {EOS, UNK, *own} for token in range(V)] for own in lists])
 
 
-def _same(fast: Sequence[Found], slow: Sequence[Found]) -> None:
+def _same(fast: Sequence[DecodedSequence], slow: Sequence[DecodedSequence]) -> None:
     assert [(one.tokens, one.finished) for one in fast] == [(one.tokens, one.finished) for one in slow]
     for one, other in zip(fast, slow, strict=True):
         assert one.score == pytest.approx(other.score, abs=1e-10)
@@ -92,18 +92,20 @@ def test_a_batch_of_lists_gives_what_the_reference_gives_for_each(
     allowed = _mask([own | set(prefix) for own, prefix in zip(lists, prefixes, strict=True)])
     others: dict[str, Any] = {"forbidden": forbidden, "no_repeat": no_repeat}
 
-    def plan(rules: Rules) -> Plan:
-        return Plan(groups * width, Ranking(alpha=0.7), stop, groups=groups, diversity=0.5, rules=rules)
+    def plan(rules: Rules) -> BeamOptions:
+        return BeamOptions(groups * width, Ranking(alpha=0.7), stop, groups=groups, diversity=0.5, rules=rules)
 
-    choice = Choice(allowed)
+    choice = VocabularySubset(allowed)
     rules = choice.rules(Rules(prefixes=prefixes, **others))
     found = beam_search(
         choice.narrowed(model), _batch(sources), plan(rules), max_lengths=[longest] * len(sources)
     )
     for source, own, prefix, fast in zip(sources, allowed, prefixes, found, strict=True):
         alone = plan(Rules(prefixes=[prefix], **others))
-        slow = reference_beam_search(Among(model, own), _batch([source]), alone, max_length=longest)
-        _same([choice.outward(one) for one in fast], slow)
+        slow = reference_beam_search(
+            RestrictedVocabulary(model, own), _batch([source]), alone, max_length=longest
+        )
+        _same([choice.to_full(one) for one in fast], slow)
 
 
 @given(sentences=SENTENCES, seed=st.integers(0, 3))
@@ -116,34 +118,36 @@ def test_samples_over_lists_do_not_depend_on_the_batch(
     allowed = _mask(lists)
     keys = range(len(sources))
 
-    def drawn(model: Any, which: list[int]) -> list[list[Found]]:
+    def drawn(model: Any, which: list[int]) -> list[list[DecodedSequence]]:
         batch = _batch([sources[i] for i in which])
         limits, own = [5] * len(which), [keys[i] for i in which]
         return sample(model, batch, options=options, max_lengths=limits, keys=own)
 
-    choice = Choice(allowed)
+    choice = VocabularySubset(allowed)
     together = drawn(choice.narrowed(model), list(keys))
     for i in keys:
-        (alone,) = drawn(Among(model, allowed[i]), [i])
-        _same([choice.outward(one) for one in together[i]], alone)
+        (alone,) = drawn(RestrictedVocabulary(model, allowed[i]), [i])
+        _same([choice.to_full(one) for one in together[i]], alone)
 
 
 def test_required_words_are_said_over_a_list_as_over_all() -> None:
     model, sentence, required = _model("transformer"), _batch([[5, 9, 4]]), [(7, 8)]
     allowed = _mask([{4, 5, 6, 7, 8}])
-    choice = Choice(allowed)
-    inner = [choice.inward(phrase) or () for phrase in required]
+    choice = VocabularySubset(allowed)
+    inner = [choice.to_subset(phrase) or () for phrase in required]
     edges = WordEdges([token % 2 == 0 for token in range(V)], [token > UNK for token in range(V)])
     few = edges.select(choice.ids.tolist())
-    fast = required_search(choice.narrowed(model), sentence, Plan(3), inner, few, max_length=6)
-    slow = required_search(Among(model, allowed[0]), sentence, Plan(3), required, edges, max_length=6)
-    _same([choice.outward(one) for one in fast], slow)
-    assert said(choice.outward(fast[0]).tokens, required, edges) == 2
+    fast = required_search(choice.narrowed(model), sentence, BeamOptions(3), inner, few, max_length=6)
+    slow = required_search(
+        RestrictedVocabulary(model, allowed[0]), sentence, BeamOptions(3), required, edges, max_length=6
+    )
+    _same([choice.to_full(one) for one in fast], slow)
+    assert count_required(choice.to_full(fast[0]).tokens, required, edges) == 2
 
 
 def test_probabilities_are_renormalised_over_the_list() -> None:
     model, sentence = _model("lstm-additive"), _batch([[5, 9, 4]])
-    choice = Choice(_mask([{4, 7}]))
+    choice = VocabularySubset(_mask([{4, 7}]))
     narrowed = choice.narrowed(model)
     memory, state = narrowed.start(sentence)
     step = narrowed.step(memory, state, torch.tensor([1]))

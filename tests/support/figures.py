@@ -34,7 +34,7 @@ from seqloom.inspect.lengths import LengthHistograms
 from seqloom.inspect.picture import style_named
 from seqloom.inspect.searcherror import BeamErrors, SearchErrors
 from seqloom.inspect.searchtree import Node, SearchTree, Survival
-from seqloom.inspect.stacks import Stack, StackSearch, Step
+from seqloom.inspect.stacks import Stack, StackSearch, StackStep
 from seqloom.inspect.surprisal import Surprisals
 from seqloom.inspect.trees import syntax_positions
 from seqloom.inspect.trellis import HiddenStates
@@ -227,7 +227,7 @@ def search_errors() -> SearchErrors:
 def stacks(words: int) -> StackSearch:
     source = tuple(("a", "&apos;s", "man", "$5")[place % 4] for place in range(words))
     steps = tuple(
-        Step(
+        StackStep(
             start,
             min(start + 2, words),
             ("seines", "Vaters"),

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 import seqloom
 from seqloom.data.batching import collate_ids
 from seqloom.registry import Architecture, architectures
-from seqloom.run import Run
+from seqloom.run.directory import Run
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Batch, Vocabularies
 
-NEURAL = [name for name, entry in architectures(counting=False).items() if entry.task != "fill"]
-FITTED = [name for name, entry in architectures(counting=True).items() if hasattr(entry.build, "step")]
-OWN_SEARCH = [name for name in architectures(counting=True) if name not in FITTED]
+NEURAL = [name for name, entry in architectures(fitted=False).items() if entry.task != "fill"]
+FITTED = [name for name, entry in architectures(fitted=True).items() if hasattr(entry.build, "step")]
+OWN_SEARCH = [name for name in architectures(fitted=True) if name not in FITTED]
 STEP_MODELS = [*NEURAL, *FITTED]
 
 TAGS = "XYZ"  # all target words of fitted models
@@ -49,7 +49,7 @@ class Fitted(NamedTuple):
 
 def random_model(name: str, vocabulary: int, seed: int, **fields: Any) -> Any:
     """A model with random weights of one shared vocabulary, in double precision, not training."""
-    entry = architectures(counting=False)[name]
+    entry = architectures(fitted=False)[name]
     torch.manual_seed(seed)
     values = {**entry.overrides, "name": name, "size": "tiny", **SHALLOW.get(name, {}), **fields}
     vocabularies = Vocabularies(vocabulary, vocabulary, True)
@@ -64,7 +64,7 @@ def step_model(name: str, vocabulary: int, seed: int) -> Any:
 @cache
 def fitted(name: str, *, byte_fallback: bool = False) -> Fitted:
     """A fitted model; words that it has not seen are unknown, or spelled out in bytes."""
-    entry = architectures(counting=True)[name]
+    entry = architectures(fitted=True)[name]
     settings: dict[str, Any] = {
         "text.tokenizer": entry.defaults.get("text.tokenizer", "word"),
         "text.byte_fallback": byte_fallback,

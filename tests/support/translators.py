@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import seqloom
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.translator import Capability, Outputs, Translator
-from seqloom.loading import load_ensemble
+from seqloom.run.load import load_ensemble
 from seqloom.types import Hypothesis
 from support.golden import GOLDEN, golden_run
-from support.teams import team_of_threads
+from support.process_groups import thread_group
 
 EVERY_OPTION = frozenset(SearchConfig.model_fields)
 TORCH: frozenset[Capability] = frozenset(
@@ -117,7 +117,7 @@ def _loaded(name: str) -> Translator:
 def opened(name: str) -> Iterator[Translator]:
     """Yield the translator of a subject."""
     one = _loaded(name)
-    with team_of_threads(2, lambda: one) if name == "two processes" else nullcontext(one) as translator:
+    with thread_group(2, lambda: one) if name == "two processes" else nullcontext(one) as translator:
         yield translator
 
 

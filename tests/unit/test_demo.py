@@ -1,4 +1,4 @@
-"""The demos run through: data, training, measuring and the picture."""
+"""The demos: data, training, evaluation and the picture."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.demo import TASKS, DemoTask, _generated, demo_task, run_demo
+from seqloom import demo
+from seqloom.demo import (
+    TASKS,
+    DemoTask,
+    _generated,
+    demo_task,
+    evaluate_demo,
+    prepare_data,
+    train_demo,
+)
 from seqloom.errors import SeqloomError
+from seqloom.run.config import Config
+from seqloom.training.checkpoint import TrainState
 from seqloom.types import Example
 
 Split = tuple[list[Example], list[Example]]
@@ -44,16 +55,19 @@ def smaller(task: DemoTask, split: Split) -> DemoTask:
 @pytest.mark.parametrize("name", TASKS)
 def test_a_demo_runs_through(name: str, splits: dict[str, Split], tmp_path: Path) -> None:
     task = smaller(TASKS[name], splits[name])
-    result = run_demo(task, tmp_path / "runs" / "demo", settings=TINY)
-    assert result.finished
-    assert result.run == tmp_path / "runs" / "demo"
-    assert result.picture == result.run / "attention.png"
+    run = tmp_path / "runs" / "demo"
+    data = prepare_data(task, tmp_path / "data")
+    assert len(data.training_file.read_text().splitlines()) == 400
+    assert len(data.test_file.read_text().splitlines()) == 150
+    assert train_demo(task, data, run, settings=TINY).finished
+    result = evaluate_demo(task, data, run)
+    assert result.picture == run / "attention.png"
     assert result.picture.read_bytes().startswith(b"\x89PNG")
-    assert len(result.shown) == 12
-    test = {(example.source, example.target) for example in splits[name][1]}
-    assert all((source, reference) in test for source, _, answers in result.shown for reference in answers)
-    assert [score.name for score in result.scores] == task.metrics.split(",")
-    assert len(result.test_file.read_text().splitlines()) == 150
+    assert [score.name for score in result.scores] == list(task.metrics)
+    test = {(example.source, example.target) for example in data.test}
+    shown = [(shown.source, reference) for shown in result.predictions for reference in shown.references]
+    assert set(shown) == test
+    assert not any(shown.correct for shown in result.predictions)  # after three steps
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -72,29 +86,41 @@ def test_all_pronunciations_of_a_word_are_on_one_side(splits: dict[str, Split]) 
     assert not words & {example.source for example in training}
 
 
-def test_a_demo_takes_its_minutes_as_a_limit(
-    splits: dict[str, Split], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from seqloom import demo
-    from seqloom.config import Config
+def test_most_short_numbers_are_for_training(splits: dict[str, Split]) -> None:
+    training, test = ([len(example.source.split()) for example in part].count(1) for part in splits["numbers"])
+    assert training > test > 0
 
-    class Seen(Exception):
-        pass
 
+def test_the_picture_is_of_a_word_that_is_held_out(splits: dict[str, Split]) -> None:
+    words = {example.source for example in splits["pronunciation"][1]}
+    assert TASKS["pronunciation"].picture_of in words
+
+
+@pytest.fixture
+def configs(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
+    """The configurations of the runs that were to be trained; none is."""
     seen: list[Config] = []
 
-    def create(config: Config, out: Path) -> None:
+    def create_and_train(config: Config, out: Path, **_: object) -> TrainState:
         seen.append(config)
-        raise Seen
+        return TrainState()
 
-    monkeypatch.setattr(demo, "create_and_train", create)
+    monkeypatch.setattr(demo, "create_and_train", create_and_train)
+    return seen
+
+
+def test_a_demo_ends_after_its_steps_or_its_minutes_or_the_given_minutes(
+    configs: list[Config], splits: dict[str, Split], tmp_path: Path
+) -> None:
     task = smaller(TASKS["dates"], splits["dates"])
-    for number, minutes in enumerate((None, 0.5)):
-        with pytest.raises(Seen):
-            run_demo(task, tmp_path / str(number), minutes=minutes)
-    assert [config.train.max_minutes for config in seen] == [task.minutes, 0.5]
+    data = prepare_data(task, tmp_path)
+    for minutes in (None, 0.5):
+        train_demo(task, data, tmp_path / "run", minutes=minutes)
+    limits = [(config.train.max_steps, config.train.max_minutes) for config in configs]
+    assert limits == [(task.steps, task.minutes), (None, 0.5)]
+    assert {config.train.threads for config in configs} == {1}
 
 
 def test_an_unknown_demo() -> None:
-    with pytest.raises(SeqloomError, match="There is no demo called 'poems'"):
+    with pytest.raises(SeqloomError, match=r"demo.*poems"):
         demo_task("poems")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import seqloom
-from seqloom.config import compose
 from seqloom.data.store import TokenStore
 from seqloom.data.syntax import read_conllu
-from seqloom.exchange.ctranslate2_export import export_ctranslate2, load_exported
-from seqloom.exchange.engines import load_translator
+from seqloom.decode.select import load_translator
+from seqloom.export.ctranslate2.export import export_ctranslate2, load_exported
+from seqloom.run.config import compose
 from seqloom.text.frames import FrameReader
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
@@ -64,11 +64,11 @@ def test_tokenizers_are_saved_and_loaded_by_strings(folder: Path, tmp_path: Path
 
 
 def test_a_token_store_is_opened_by_a_string(folder: Path) -> None:
-    from seqloom.corpus import Corpus
+    from seqloom.data.corpus import Corpus
 
     run = seqloom.Run.open(folder / "run")
     config = run.config()
-    store = Corpus(config.data, config.text).reopen(run).store
+    store = Corpus(config.data, config.text).reopen(run.data_record(), run.tokenizers()).store
     assert len(TokenStore.open(str(store.folder))) == len(store)
 
 

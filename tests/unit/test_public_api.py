@@ -13,7 +13,7 @@ import pytest
 
 import seqloom
 
-PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python-api.md"
 
 PACKAGES = ("seqloom", *(f"seqloom.{name}" for name in ("data", "evaluate", "inspect", "models", "nn", "text")))
 

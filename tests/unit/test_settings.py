@@ -97,7 +97,7 @@ class _Whole(Settings):
             "There is no option whole.part.ratte (in a.yaml).",
             "did you mean whole.part.rate?",
         ),
-        ({"part": {"x": 1}}, "There is no option whole.part.x (in a.yaml).", "known are whole.part.rate"),
+        ({"part": {"x": 1}}, "There is no option whole.part.x (in a.yaml).", "choose from whole.part.rate"),
         ({"prat": {}}, "There is no option whole.prat (in a.yaml).", "did you mean whole.part?"),
         ({"part": {"rate": 3}}, "whole.part.rate in a.yaml: input should be less than 1, got 3.", ""),
         ({"part": 3}, "whole.part in a.yaml must be a section of options, got 3.", ""),

@@ -54,10 +54,10 @@ def test_examples_never_change() -> None:
 @pytest.mark.parametrize("head", [Head(2, 0), Head(0, 3), Head(-1, 0), Head(10**9, 0)])
 def test_a_head_that_the_model_has_not_is_told(head: Head) -> None:
     step = Step(torch.zeros(1, 4), None, torch.rand(1, 2, 3, 5))
-    looked = step.looked(Head(1, 2))
+    looked = step.alignment(Head(1, 2))
     assert looked is not None and torch.equal(looked, step.attention[:, 1, 2])  # type: ignore[index]
     with pytest.raises(SeqloomError, match=r"Layer .* has no head .*: there are 2 layers of 3\."):
-        step.looked(head)
+        step.alignment(head)
 
 
 def test_required_words_are_not_one_string() -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from seqloom.cli.options import Source, SourceColumn, Target, TargetColumn
+from seqloom.cli.options import PairsFile, Source, SourceColumn, Target, TargetColumn, Threads
+from seqloom.cli.output import print_json
 from seqloom.errors import SeqloomError
-from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.data.config import DataConfig
@@ -19,26 +19,32 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.statistical.alignment.bitext import Pair
     from seqloom.statistical.alignment.symmetrise import Method
 
-Pairs = Annotated[str | None, typer.Argument(help="A table of pairs: TSV, CSV, JSONL, Parquet; - is stdin.")]
-ModelName = Annotated[str, typer.Option("--model", help="hmm, diagonal, ibm2 or ibm1.")]
+ModelName = Annotated[
+    str, typer.Option("--model", metavar="NAME", help="Alignment model: hmm, diagonal, ibm2 or ibm1.")
+]
 Symmetrise = Annotated[
     str,
     typer.Option(
-        help="grow-diag-final-and, grow-diag-final, grow-diag, intersection, union, forward or backward."
+        metavar="NAME",
+        help="How to combine both directions: grow-diag-final-and, grow-diag-final, grow-diag, intersection, "
+        "union, forward or backward.",
     ),
 ]
-Iterations = Annotated[int, typer.Option(min=1, help="Of EM, of each stage of the model.")]
+Iterations = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Number of EM iterations of each stage of the model.")
+]
 Agree = Annotated[
     bool | None,
-    typer.Option(help="Train both directions on links in which both believe; only the HMM if not given."),
+    typer.Option(help="Train the two directions to agree.", show_default="only for --model hmm"),
 ]
-Lowercase = Annotated[bool, typer.Option("--lowercase", help="Compare words in lower case.")]
-Letters = Annotated[int, typer.Option(min=0, help="Compare words by so many first letters; 0 = by all.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Processors to use; all if not given.")]
+Lowercase = Annotated[bool, typer.Option("--lowercase", help="Lowercase words before aligning.")]
+Letters = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Compare only the first N letters of a word; 0 = all letters.")
+]
 
 
 def align(
-    pairs: Pairs = None,
+    pairs: PairsFile = None,
     source: Source = None,
     target: Target = None,
     source_column: SourceColumn = None,
@@ -49,14 +55,24 @@ def align(
     agree: Agree = None,
     lowercase: Lowercase = False,
     letters: Letters = 0,
-    reverse: Annotated[bool, typer.Option("--reverse", help="Write target-source.")] = False,
+    reverse: Annotated[
+        bool, typer.Option("--reverse", help="Write links as target-source instead of source-target.")
+    ] = False,
     threads: Threads = None,
-    out: Annotated[Path | None, typer.Option(help="The file of links; otherwise standard output.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Output file for the links.", show_default="standard output"),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")] = False,
 ) -> None:
-    """Link the words of sentence pairs: a line 0-0 1-2 ... per line, source and target counted from 0.
+    """Align the words of sentence pairs.
 
-    Words stand between white space. A line that is empty or malformed gets an empty line.
+    Writes one line of links such as 0-0 1-2 for each pair, with source and target words counted from 0. Words
+    are separated by white space. Empty and malformed lines give an empty line.
+
+    Examples:
+      seqloom align pairs.tsv --out links.txt
+      seqloom align --source train.de --target train.en --out links.txt
     """
     from seqloom.data.report import DataReport
     from seqloom.evaluate.alignment import pharaoh
@@ -68,7 +84,7 @@ def align(
     if out:
         check_can_write(out)
     elif json_:
-        raise SeqloomError("--json would mix with the links on standard output.", "name a file for them: --out")
+        raise SeqloomError("--json needs --out, because standard output has the links.", "add --out FILE")
     report = DataReport()
     config = data_config(pairs, source, target, source_column, target_column)
     numbers = number(read_words(config, report), lowercase=lowercase, letters=letters)
@@ -82,7 +98,7 @@ def align(
         print(report.summary(), file=sys.stderr)
     if json_:
         chosen = {"model": model, "symmetrise": symmetrise, "iterations": iterations}
-        print(json_text({**chosen, **_summary(aligner, numbers, links)}, indent=2))
+        print_json({**chosen, **_summary(aligner, numbers, links)})
 
 
 def data_config(
@@ -97,7 +113,7 @@ def data_config(
     from seqloom.data.readers import check_tables
 
     if pairs is None and source is None and target is None:
-        raise SeqloomError("No file is given.", "name a table of pairs, or --source and --target")
+        raise SeqloomError("No file given.", "give a table of pairs, or --source and --target")
     options = {
         "train": pairs,
         "source": source,
@@ -120,16 +136,16 @@ def link(
     threads: int | None,
     quiet: bool,
 ) -> tuple[Aligner, list[Links]]:
-    """The trained aligner and the links of every pair, with a bar that shows how long it takes."""
-    from seqloom.machine import checked_threads
+    """Return the trained aligner and the links of every pair; show progress meanwhile."""
     from seqloom.progress import counter
     from seqloom.statistical.alignment.align import Aligner, passes
+    from seqloom.system import checked_threads
 
     kind, method = cast("Model", model), cast("Method", symmetrise)
     whole = sum(1 for source, target in numbers if len(source) and len(target))
     if not whole:
         raise SeqloomError(
-            f"There is nothing to align: none of {len(numbers):,} lines has words on both sides.",
+            f"Nothing to align: none of {len(numbers):,} lines has words on both sides.",
             "check the file's format and columns (--source-column, --target-column)",
         )
     say = None if quiet else lambda line: print(line, file=sys.stderr)
@@ -140,7 +156,7 @@ def link(
 
 
 def _summary(aligner: Aligner, numbers: Sequence[Pair], links: list[Links]) -> dict[str, Any]:
-    """How many words were linked, and how the likelihood went."""
+    """Return the number of links, the share of linked words and the log-likelihoods by iteration."""
     shares = {}
     for side, name in enumerate(("source", "target")):
         linked = sum(len(set(row[:, side].tolist())) for row in links)

@@ -1,9 +1,9 @@
-"""`seqloom data`: look at a corpus, fetch a public one, or make one."""
+"""`seqloom data`."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqloom.cli.drawing import check_drawing, write_drawing
-from seqloom.cli.options import Source, SourceColumn, Style, Target, TargetColumn
+from seqloom.cli.commands import Command, CommandGroup
+from seqloom.cli.figures import check_figure, write_figure
+from seqloom.cli.options import Json, OutputFile, Source, SourceColumn, Style, Target, TargetColumn
+from seqloom.cli.output import new_table, print_json, print_tables
 from seqloom.errors import SeqloomError
-from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from rich.table import Table
@@ -23,31 +24,40 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.data.config import DataConfig
     from seqloom.types import Example
 
-app = typer.Typer(no_args_is_help=True, help="Look at data, fetch public data sets, make generated tasks.")
+app = typer.Typer(cls=CommandGroup, help="Check, show, download or generate data.")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Format = Annotated[str | None, typer.Option(help="tsv, csv, jsonl or parquet; otherwise by the suffix.")]
+Format = Annotated[
+    str | None, typer.Option(help="Table format: tsv, csv, jsonl or parquet.", show_default="by suffix")
+]
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
-    files: Annotated[list[str] | None, typer.Argument(help="Tables of pairs; - is standard input.")] = None,
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE", help="Tables of pairs; - is standard input.")
+    ] = None,
     source: Source = None,
     target: Target = None,
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     format: Format = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the lengths of the first file: .png, .svg.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Figure of the lengths in the first file: .png, .svg or .pdf."),
+    ] = None,
     style: Style = "page",
     as_json: Json = False,
 ) -> None:
-    """Report counts, lengths, duplicates, oddities, and what the files share with each other.
+    """Report sizes, lengths, duplicates, defects and overlaps of files.
 
-    The exit code is 1 if a file has no pair that can be used.
+    The exit code is 1 if a file has no usable pair.
+
+    Example:
+      seqloom data check train.tsv test.tsv --plot lengths.png
     """
     from seqloom.data.check import check as run
 
-    check_drawing(plot, style)
+    check_figure(plot, style)
     result = run(_corpora(files or [], source, target, source_column, target_column, format))
     if plot:
         from seqloom.inspect.lengths import LengthHistograms
@@ -56,21 +66,21 @@ def check(
         words = {name.replace("_", " "): n.histogram for name, n in first.lengths.items() if "words" in name}
         names = ", ".join(Path(part).name for part in first.name.split(" | "))
         title = f"Lengths of {first.pairs:,} pairs: {names}"
-        write_drawing(LengthHistograms(words), plot, style=style, title=title)
+        write_figure(LengthHistograms(words), plot, style=style, title=title)
     if as_json:
-        _print_json(result.as_dict())
+        print_json(result.as_dict())
     else:
         _print_check(result)
     if not all(corpus.pairs for corpus in result.corpora):
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(cls=Command)
 def show(
-    file: Annotated[str | None, typer.Argument(help="A table of pairs; - is standard input.")] = None,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many.")] = 10,
-    random: Annotated[bool, typer.Option("--random", help="Random ones in place of the first.")] = False,
-    seed: Annotated[int, typer.Option(help="Which random ones.")] = 0,
+    file: Annotated[str | None, typer.Argument(help="Table of pairs; - is standard input.")] = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, metavar="N", help="Number of pairs.")] = 10,
+    random: Annotated[bool, typer.Option("--random", help="Show random pairs instead of the first.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed for --random.")] = 0,
     source: Source = None,
     target: Target = None,
     source_column: SourceColumn = None,
@@ -78,65 +88,86 @@ def show(
     format: Format = None,
     as_json: Json = False,
 ) -> None:
-    """A few pairs, side by side."""
+    """Show some pairs side by side.
+
+    Example:
+      seqloom data show train.tsv --random --count 5
+    """
     from seqloom.data.readers import read_corpus
     from seqloom.data.report import DataReport
 
     files = [] if file is None else [file]
     config, *more = _corpora(files, source, target, source_column, target_column, format)
     if more:
-        raise SeqloomError("One corpus at a time can be shown.", "give a table, or --source and --target")
+        raise SeqloomError("Give one corpus.", "give a table, or --source and --target")
     report = DataReport()
     examples = read_corpus(config, "train", report)
     chosen = _sample(examples, count, Random(seed)) if random else _first(examples, count)
     if as_json:
-        _print_json([{"line": e.line, "source": e.source, "target": e.target, **_others(e)} for e in chosen])
+        print_json(
+            [{"line": e.line, "source": e.source, "target": e.target, **_extra_columns(e)} for e in chosen]
+        )
     else:
         _print_examples(chosen)
     if report.dropped:
         typer.echo(report.summary(), err=True)
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(as_json: Json = False) -> None:
-    """The public data sets that `get` knows."""
+    """List the public data sets."""
     from seqloom.data.datasets import DATASETS
 
     if as_json:
-        _print_json([asdict(dataset) for dataset in DATASETS.values()])
+        print_json([asdict(dataset) for dataset in DATASETS.values()])
         return
-    table = _table("name", "what", "licence", "size")
+    table = new_table("name", "description", "licence", "size", right=("size",))
     for dataset in DATASETS.values():
         size = sum(file.size for file in dataset.files) / 1e6
         table.add_row(dataset.name, dataset.summary, dataset.licence, f"{size:.1f} MB")
-    _print(table)
+    print_tables(table)
 
 
-@app.command()
+@app.command(cls=Command)
 def get(
-    name: Annotated[str, typer.Argument(help="One of `seqloom data list`.")],
-    to: Annotated[Path | None, typer.Option(help="A folder; otherwise the cache.")] = None,
-    address: Annotated[str | None, typer.Option(help="A mirror of the data set's address.")] = None,
+    name: Annotated[str, typer.Argument(help="Name of a data set; see seqloom data list.")],
+    to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for the files.", show_default="the cache")
+    ] = None,
+    address: Annotated[str | None, typer.Option(metavar="URL", help="Mirror to download from.")] = None,
 ) -> None:
-    """Fetches a public data set, continuing where it broke off, and prints the paths of its files."""
+    """Download a public data set and print the paths of its files.
+
+    An interrupted download is continued.
+
+    Example:
+      seqloom data get multi30k --to data
+    """
     from seqloom.data import datasets
-    from seqloom.machine import cache_folder
+    from seqloom.system import cache_folder
 
     folder = to or cache_folder() / "data" / datasets.dataset(name).name
-    with _progress() as on_progress:
+    with _download_bars() as on_progress:
         paths = datasets.get(name, folder, address=address, on_progress=on_progress)
     for path in paths:
         typer.echo(path)
 
 
-@app.command()
+@app.command(cls=Command)
 def make(
-    task: Annotated[str, typer.Argument(help="copy, reverse, sort, addition, recall, needles, dates, numbers")],
-    count: Annotated[int, typer.Option(min=1, help="How many pairs.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same pairs.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="A TSV file; otherwise standard output.")] = None,
+    task: Annotated[
+        str,
+        typer.Argument(help="Task: copy, reverse, sort, addition, recall, needles, dates or numbers."),
+    ],
+    count: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs.")] = 10_000,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 1,
+    out: OutputFile = None,
 ) -> None:
-    """Writes pairs of a generated task as TSV."""
+    """Generate pairs of a synthetic task as TSV.
+
+    Example:
+      seqloom data make reverse --count 20000 --out reverse.tsv
+    """
     from seqloom.data.tasks import generate
     from seqloom.outputs import output
 
@@ -144,9 +175,6 @@ def make(
     with output(out) as file:
         for example in examples:
             file.write(f"{example.source}\t{example.target}\n")
-
-
-# From options to data
 
 
 def _corpora(
@@ -157,12 +185,12 @@ def _corpora(
     target_column: str | None,
     format: str | None,
 ) -> list[DataConfig]:
-    """One configuration per table, and one for the two aligned files."""
+    """Return a configuration for each table, and one for the two parallel files."""
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import check_tables
 
     if not files and source is None and target is None:
-        raise SeqloomError("No file is given.", "name a table of pairs, or --source and --target")
+        raise SeqloomError("No file given.", "give a table of pairs, or --source and --target")
     options = {"source_column": source_column, "target_column": target_column, "format": format}
     given = {key: value for key, value in options.items() if value is not None}
     check_tables(files, {"source_column": source_column, "target_column": target_column})
@@ -177,79 +205,55 @@ def _first(examples: Iterator[Example], count: int) -> list[Example]:
 
 
 def _sample(examples: Iterator[Example], count: int, random: Random) -> list[Example]:
-    """Examples drawn evenly from a stream of unknown length, in its order (reservoir sampling)."""
+    """Return a uniform sample of a stream of unknown length, in its order (reservoir sampling)."""
     chosen: list[Example] = []
     for number, example in enumerate(examples):
         if number < count:
             chosen.append(example)
-        elif (place := random.randint(0, number)) < count:
-            chosen[place] = example
+        elif (index := random.randint(0, number)) < count:
+            chosen[index] = example
     return sorted(chosen, key=lambda example: example.line)
 
 
-def _others(example: Example) -> dict[str, Any]:
+def _extra_columns(example: Example) -> dict[str, Any]:
     return {"columns": dict(example.columns)} if example.columns else {}
-
-
-# From data to the screen
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json_text(value, indent=2))
-
-
-def _print(*tables: Table) -> None:
-    from rich.console import Console
-
-    console = Console(markup=False)  # a file may be called [b].tsv
-    for table in tables:
-        console.print(table)
-
-
-def _table(*columns: str, title: str = "", right: tuple[str, ...] = ()) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD)
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return table
 
 
 def _print_examples(examples: list[Example]) -> None:
     from rich.text import Text
 
-    table = _table("line", "source", "target", right=("line",))
+    table = new_table("line", "source", "target", right=("line",))
     for example in examples:
         table.add_row(str(example.line), Text(_visible(example.source)), Text(_visible(example.target or "")))
-    _print(table)
+    print_tables(table)
 
 
 def _visible(text: str) -> str:
-    """The text with its control characters spelt out."""
+    """Return the text with control characters escaped."""
     return "".join(c if c.isprintable() or c == " " else c.encode("unicode_escape").decode() for c in text)
 
 
 def _print_check(result: CheckResult) -> None:
     for corpus in result.corpora:
-        _print(_lengths_table(corpus), _findings_table(corpus))
+        print_tables(_lengths_table(corpus), _findings_table(corpus))
     if result.overlaps:
-        table = _table("first", "second", "sources", "pairs", "of second", "lines of second", title="Shared")
+        columns = ("first", "second", "sources", "pairs", "of second", "lines of second")
+        table = new_table(*columns, title="Overlap")
         for o in result.overlaps:
             share = f"{o.share_of_second:.1%}"
             table.add_row(
-                o.first, o.second, f"{o.shared_sources:,}", f"{o.shared_pairs:,}", share, _some(o.lines)
+                o.first, o.second, f"{o.shared_sources:,}", f"{o.shared_pairs:,}", share, _joined(o.lines)
             )
-        _print(table)
+        print_tables(table)
 
 
 def _lengths_table(corpus: CorpusCheck) -> Table:
     title = (
-        f"{corpus.name}: {corpus.lines:,} lines, {corpus.pairs:,} pairs, {corpus.distinct_pairs:,} different; "
-        f"{corpus.distinct_sources:,} different sources"
+        f"{corpus.name}: {corpus.lines:,} lines, {corpus.pairs:,} pairs, {corpus.distinct_pairs:,} distinct; "
+        f"{corpus.distinct_sources:,} distinct sources"
     )
     numbers = ("min", "median", "mean", "95 %", "max")
-    table = _table("length", *numbers, "by powers of two", title=title, right=numbers)
+    table = new_table("length", *numbers, "histogram (powers of 2)", title=title, right=numbers)
     for kind, lengths in corpus.lengths.items():
         values = (lengths.min, lengths.median, lengths.mean, lengths.p95, lengths.max)
         most = max(lengths.histogram.values())
@@ -262,33 +266,32 @@ def _lengths_table(corpus: CorpusCheck) -> Table:
 def _findings_table(corpus: CorpusCheck) -> Table:
     from rich.text import Text
 
-    table = _table("finding", "lines", "share", "the first of them", right=("lines", "share"))
+    table = new_table("finding", "lines", "share", "first lines", right=("lines", "share"))
     for name, finding in corpus.findings.items():
         share = f"{finding.count / max(corpus.lines, 1):.2%}" if finding.count else ""
-        table.add_row(name.replace("_", " "), f"{finding.count:,}", share, _some(finding.lines))
+        table.add_row(name.replace("_", " "), f"{finding.count:,}", share, _joined(finding.lines))
         for reason, one in corpus.malformed.items() if name == "malformed" else ():
-            table.add_row(Text(f"  {reason}"), f"{one.count:,}", "", _some(one.lines))
+            table.add_row(Text(f"  {reason}"), f"{one.count:,}", "", _joined(one.lines))
     table.add_row("typical target/source ratio", f"{corpus.typical_ratio:.2f}", "", "in characters")
     return table
 
 
-def _some(lines: list[int]) -> str:
+def _joined(lines: list[int]) -> str:
     return ", ".join(map(str, lines))
 
 
 @contextlib.contextmanager
-def _progress() -> Iterator[Any]:
-    """A callback that draws one bar per file on standard error."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+def _download_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Yield a function that shows the progress of downloads, with one bar per file."""
+    from seqloom.progress import ProgressBar, megabytes
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bars: dict[str, Any] = {}
+    bars: dict[str, ProgressBar] = {}
+    with contextlib.ExitStack() as stack:
 
         def on_progress(name: str, done: int, size: int) -> None:
             if name not in bars:
-                bars[name] = progress.add_task(name, total=size)
-            progress.update(bars[name], completed=done)
+                stack.close()  # one bar at a time
+                bars[name] = stack.enter_context(ProgressBar(name, size, describe=megabytes, keep=True))
+            bars[name].update(done)
 
         yield on_progress

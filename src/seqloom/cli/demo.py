@@ -2,52 +2,155 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli.drawing import check_drawing
+from seqloom.cli.figures import check_figure
 from seqloom.cli.options import Style
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from seqloom.demo import DemoData, DemoPrediction, DemoResult, DemoTask
+
+_ROWS = 12  # of the table of predictions
 
 
 def demo(
-    task: Annotated[str, typer.Option(help="pronunciation, dates or numbers.")] = "pronunciation",
-    minutes: Annotated[float | None, typer.Option(help="How long to train.")] = None,
+    task: Annotated[
+        str, typer.Option(metavar="NAME", help="Task: pronunciation, dates or numbers.")
+    ] = "pronunciation",
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            help="Minutes to train.",
+            show_default="a fixed number of steps, at most 3 minutes",
+        ),
+    ] = None,
     style: Style = "page",
-    out: Annotated[Path | None, typer.Option(help="The run directory; runs/demo-TASK if not given.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Run directory to create.", show_default="runs/demo-TASK"),
+    ] = None,
 ) -> None:
-    """Train, measure and draw a small model on data that needs no download, in about three minutes."""
+    """Train and test a small model in about three minutes.
+
+    The data needs no download. Prints examples that the model has never seen, and draws its attention.
+
+    Example:
+      seqloom demo --task dates --minutes 1
+    """
     from rich.console import Console
-    from rich.table import Table
 
-    from seqloom.demo import demo_task, run_demo
+    from seqloom.demo import demo_task, evaluate_demo, prepare_data, train_demo
 
-    check_drawing(None, style)
+    check_figure(None, style)
     chosen = demo_task(task)
-    console = Console()
-    console.print(f"[bold]{chosen.what}[/bold]", highlight=False)
-    result = run_demo(chosen, out or _free(Path("runs") / f"demo-{task}"), minutes=minutes, style=style)
-    table = Table("never seen", "predicted", "true", box=None, header_style="bold")
-    for source, answer, references in result.shown:
-        mark = "✓" if answer in references else "✗"
-        table.add_row(source, f"{mark} {answer}", "  or  ".join(references))
-    console.print(table)
+    run = out or _free(Path("runs") / f"demo-{task}")
+    console = Console(highlight=False)
+    console.print(f"[bold]{chosen.goal}[/bold]\n")
+    data = prepare_data(chosen, run.with_name(f"{run.name}-data"))
+    _print_plan(console, chosen, data, minutes)
+    state = train_demo(chosen, data, run, minutes=minutes)
+    if not state.finished:
+        console.print(f"Training was stopped. To continue it: {_command('resume', run)}", markup=False)
+        raise typer.Exit(130)
+    console.print(f"Testing on the held-out {chosen.item}s ...")
+    result = evaluate_demo(chosen, data, run, style=style)
+    _print_scores(console, chosen, result)
+    _print_predictions(console, chosen, result.predictions)
+    console.print(
+        f"\nThe picture shows which part of {chosen.picture_of!r} each output token attends to:", markup=False
+    )
+    console.print(f"  {result.picture}", markup=False, soft_wrap=True)
+    if minutes is None and state.step < chosen.steps:
+        _print_advice(console, chosen, state.step)
+    _print_next(console, chosen, data, run)
+
+
+def _print_plan(console: Console, task: DemoTask, data: DemoData, minutes: float | None) -> None:
+    """Print what the model learns from, what it is tested on, and how long that takes."""
+    example = data.training[len(data.training) // 2]
+    held_out = len({example.source for example in data.test})
+    limit = f"{minutes:g} minutes" if minutes else f"at most {task.minutes:g} minutes"
+    console.print(
+        f"  learns from  {len(data.training):,} pairs, e.g. {example.source} → {example.target}", markup=False
+    )
+    console.print(f"  tested on    {held_out:,} other {task.item}s, which it never sees in training")
+    console.print(f"  training     {limit}\n")
+
+
+def _print_scores(console: Console, task: DemoTask, result: DemoResult) -> None:
+    console.print(f"\n[bold]Result on {result.scores[0].count:,} {task.item}s never seen in training[/bold]\n")
     for score in result.scores:
-        name = chosen.names.get(score.name, score.label)
-        interval = f"[{score.low:.1f}, {score.high:.1f}]"
-        line = f"{name} {score.value:.1f} % {interval}  on {score.count:,} held-out items"
-        console.print(line, style="bold", markup=False, highlight=False)
-    print(f"\nrun directory      {result.run}")
-    print(f"attention picture  {result.picture}")
-    print("\nTry next:")
-    print(f"  echo {chosen.picture_of!r} | seqloom translate {result.run} --nbest 3 --json")
-    print(f"  seqloom evaluate {result.run} {result.test_file} --metrics {chosen.metrics} --group-by-source")
-    print(f"  seqloom info {result.run}")
+        interval = f"95 % interval {score.low:.1f}–{score.high:.1f}"
+        console.print(f"  {score.value:5.1f} % {task.metrics[score.name]}, {interval}")
+
+
+def _print_predictions(console: Console, task: DemoTask, predictions: list[DemoPrediction]) -> None:
+    """Print a table of predictions, taken evenly from all; the correct output is given where one is wrong."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("", task.item, "predicted", "correct, if different"):
+        table.add_column(name, overflow="fold")
+    for number in range(_ROWS):
+        shown = predictions[number * len(predictions) // _ROWS]
+        mark = Text("✓", "green") if shown.correct else Text("✗", "red")
+        correct = "" if shown.correct else " or ".join(shown.references)
+        table.add_row(mark, *map(Text, (shown.source, shown.output, correct)))
+    console.print()
+    console.print(table)
+
+
+def _print_advice(console: Console, task: DemoTask, steps: int) -> None:
+    """Explain a weak result on a slow or busy machine."""
+    console.print(
+        f"\nThis machine is slow or busy: {steps:,} of {task.steps:,} steps in {task.minutes:g} minutes.\n"
+        f"For a better model: {_command('demo', '--task', task.name, '--minutes', 10)}",
+        markup=False,
+    )
+
+
+def _print_next(console: Console, task: DemoTask, data: DemoData, run: Path) -> None:
+    """Print commands that work as they are."""
+    translate = _command("translate", run, "--nbest", 3)
+    metrics = ",".join(task.metrics)
+    commands = {
+        f"Use the model on any {task.item}:": f"echo {shlex.quote(task.picture_of)} | {translate}",
+        "Evaluate it:": _command("evaluate", run, data.test_file, "--metrics", metrics, "--group-by-source"),
+        "Train on a table of pairs, here that of the demo, with the same settings:": _command(
+            "train", data.training_file, "--config", run / "config.yaml", "--out", _free(Path("runs/mine"))
+        ),
+    }
+    console.print("\n[bold]Try next[/bold]")
+    for purpose, command in commands.items():
+        console.print(f"\n  {purpose}\n    {command}", markup=False, soft_wrap=True)
+
+
+def _command(*arguments: object) -> str:
+    """Return a command line that can be pasted into the shell that started this one."""
+    return shlex.join([*_program(), *map(str, arguments)])
+
+
+def _program() -> list[str]:
+    """Return how to run seqloom: by its name if it is on PATH, by its path, or as a module."""
+    called = Path(sys.argv[0])
+    if called.name != "seqloom":
+        return [sys.executable, "-m", "seqloom"]
+    found = shutil.which("seqloom")
+    return ["seqloom"] if found and Path(found).resolve() == called.resolve() else [sys.argv[0]]
 
 
 def _free(path: Path) -> Path:
-    """The path, or the first of path-2, path-3 … that does not exist yet."""
+    """Return the path, or the first of path-2, path-3 … that does not exist yet."""
     tried, number = path, 1
     while tried.exists():
         number += 1

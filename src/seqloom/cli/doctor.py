@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from seqloom.strict_json import json_text
+from seqloom.cli.options import Json, Run
+from seqloom.cli.output import print_json
 
 
-def doctor(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
-    json_: Annotated[bool, typer.Option("--json", help="A list of objects.")] = False,
-) -> None:
-    """Say what is wrong with a run, with the evidence: learning rate, fit, gradients, heads, padding, data."""
+def doctor(run: Run, json_: Json = False) -> None:
+    """Diagnose problems of a run, with evidence and advice.
+
+    Checks the learning rate, over- and underfitting, gradients, weights, attention heads, padding and data.
+
+    Example:
+      seqloom doctor runs/de-en
+    """
     from seqloom.inspect.doctor import diagnose
 
     findings = diagnose(run)
     if json_:
-        print(json_text([finding.as_dict() for finding in findings], indent=2))
+        print_json([finding.as_dict() for finding in findings])
         return
     for finding in findings:
-        print(f"{finding.problem}\n  seen:   {finding.evidence}\n  to do:  {finding.advice}")
+        print(f"{finding.problem}\n  evidence: {finding.evidence}\n  advice:   {finding.advice}")
     if not findings:
-        print("Nothing is wrong: learning rate, fit, gradients, weights, heads, padding and data look healthy.")
+        print("No problems found in learning rate, fit, gradients, weights, heads, padding and data.")

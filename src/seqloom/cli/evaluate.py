@@ -10,79 +10,94 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from seqloom.cli.drawing import check_drawing, write_drawing
-from seqloom.cli.launch import ON_THIS_MACHINE, launch
+from seqloom.cli.figures import check_figure, write_figure
 from seqloom.cli.options import (
     Beam,
+    Checkpoint,
+    Device,
+    Engine,
+    Ensemble,
+    EnsembleSpace,
     HeadsColumn,
+    Json,
     Mbr,
     MinP,
     Sample,
     Samples,
     Seed,
-    Set,
+    SetSearch,
     Source,
     SourceColumn,
     Strategy,
     Style,
     Temperature,
+    Threads,
     TopK,
     TopP,
     Typical,
 )
-from seqloom.strict_json import json_text
+from seqloom.cli.options import Run as RunArgument
+from seqloom.cli.output import print_flag_counts, print_json, print_tables
+from seqloom.cli.processes import Processes, launch
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.evaluate.report import Report
 
 
 class Translated(NamedTuple):
-    """The outputs of a run for the test data, and how they were made."""
+    """The outputs of a run for the test data, and the settings that produced them."""
 
     texts: list[str]
     settings: dict[str, Any]
-    flags: Mapping[str, int] = {}  # how many outputs have each quality flag
+    flags: Mapping[str, int] = {}  # number of outputs with each quality flag
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
-    files: Annotated[list[str] | None, typer.Argument(help="Tables of test pairs.")] = None,
+    run: RunArgument,
+    files: Annotated[list[str] | None, typer.Argument(metavar="FILE", help="Tables of test pairs.")] = None,
     metrics: Annotated[
-        str, typer.Option(help="bleu, chrf, ter, exact, exact:raw, error, per, wer, cer …")
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Metrics, separated by commas: bleu, chrf, ter, exact, exact:raw, error, per, wer, cer, ...",
+        ),
     ] = "bleu,chrf",
     source: Source = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(help="A text file with a reference for each line of --source; may be repeated."),
+        typer.Option(metavar="FILE", help="Text file with the reference of each line of --source; repeatable."),
     ] = None,
     source_column: SourceColumn = None,
     target_column: Annotated[
-        str | None, typer.Option(help="Target column of a table; several references: 2,3,4.")
+        str | None,
+        typer.Option(
+            help="Target column of a table: its header, or its number from 1; several references: 2,3,4."
+        ),
     ] = None,
     heads_column: HeadsColumn = None,
     group_by_source: Annotated[
-        bool, typer.Option(help="Lines with the same source are references of one another.")
+        bool, typer.Option(help="Use the targets of lines with the same source as references of each other.")
     ] = False,
     beam: Beam = None,
-    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    engine: Annotated[
-        str, typer.Option(help="torch, ctranslate2, or auto: the fastest that is exact.")
-    ] = "auto",
-    threads: Annotated[int | None, typer.Option(min=1, help="As many as are good here if not given.")] = None,
-    processes: Annotated[int, typer.Option(min=1, help=ON_THIS_MACHINE)] = 1,
-    set_: Set = None,
+    checkpoint: Checkpoint = None,
+    device: Device = "auto",
+    engine: Engine = "auto",
+    threads: Threads = None,
+    processes: Processes = 1,
+    set_: SetSearch = None,
     compare: Annotated[
-        list[Path] | None, typer.Option(help="Another run to measure on the same lines; may be repeated.")
+        list[Path] | None,
+        typer.Option(metavar="RUN", help="Run to evaluate on the same data and compare with; repeatable."),
     ] = None,
-    ensemble: Annotated[
-        list[Path] | None, typer.Option(help="A run that votes with RUN on every token; may be repeated.")
+    ensemble: Ensemble = None,
+    ensemble_space: EnsembleSpace = "probability",
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="File for the translations.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Figure of the first metric by sentence length: .png, .svg or .pdf."),
     ] = None,
-    ensemble_space: Annotated[str, typer.Option(help="What is averaged: probability or log.")] = "probability",
-    out: Annotated[Path | None, typer.Option(help="Write the translations to this file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the first metric by length: .png, .svg.")] = None,
     style: Style = "page",
-    json_: Annotated[bool, typer.Option("--json", help="The whole report as JSON.")] = False,
+    json_: Json = False,
     strategy: Strategy = None,
     sample: Sample = False,
     temperature: Temperature = None,
@@ -94,29 +109,37 @@ def evaluate(
     mbr: Mbr = None,
     samples: Samples = None,
 ) -> None:
-    """Translate test data and measure the outputs, with intervals and by sentence length."""
-    from seqloom.cli.flags import print_flags
+    """Translate test data and score the output.
+
+    Reports every metric with a confidence interval and by sentence length, and the significance of differences
+    between runs.
+
+    Examples:
+      seqloom evaluate runs/de-en test.tsv --metrics bleu,chrf
+      seqloom evaluate runs/de-en --source test.de --target test.en
+      seqloom evaluate runs/new test.tsv --compare runs/old
+    """
     from seqloom.cli.strategy import choose_strategy
-    from seqloom.config import strategy_options
+    from seqloom.data.testset import read_testset
     from seqloom.decode.distributed import distributed
+    from seqloom.decode.select import load_translator
     from seqloom.decode.translator import requests_for
+    from seqloom.distributed.process_group import ProcessGroup, init_process_group
     from seqloom.evaluate.metrics import parse_metrics
     from seqloom.evaluate.report import as_tables, make_report
     from seqloom.evaluate.versus import as_table, versus
-    from seqloom.exchange.engines import load_translator
     from seqloom.outputs import check_can_write, write_output
     from seqloom.progress import counter
-    from seqloom.run import Run
-    from seqloom.team import Team, joined
-    from seqloom.testset import read_testset
+    from seqloom.run.config import strategy_options
+    from seqloom.run.directory import Run
 
     chosen = parse_metrics(metrics)
-    check_drawing(plot, style)
+    check_figure(plot, style)
     if out:
         check_can_write(out)
     config = Run.open(run).config()
     for other in compare or []:
-        Run.open(other)  # a wrong name is told before anything is translated
+        Run.open(other)  # raises for a wrong name before anything is translated
     test = read_testset(
         config.data,
         files or [],
@@ -128,8 +151,8 @@ def evaluate(
         group_by_source=group_by_source,
     )
 
-    search, own = strategy_options(set_ or ())
-    decoding = choose_strategy(locals(), named=strategy, options=own, search=search)
+    search, strategy_settings = strategy_options(set_ or ())
+    decoding = choose_strategy(locals(), named=strategy, options=strategy_settings, search=search)
     if engine == "auto" and not decoding.is_beam_search:
         engine = "torch"
 
@@ -137,74 +160,78 @@ def evaluate(
         launch(processes)
         return
 
-    def translated(folder: Path, name: str | None, voters: Sequence[Path], team: Team) -> Translated:
-        """Translate by a run, or by several that vote; a process that only serves the main one has no texts."""
+    def translate(
+        group: ProcessGroup, folder: Path, others: Sequence[Path] = (), checkpoint: str | None = None
+    ) -> Translated:
+        """Translate with a run or an ensemble; the result is empty in worker processes."""
         loaded = load_translator(
             folder,
             engine,
-            ensemble=voters,
+            ensemble=others,
             space=ensemble_space if folder == run else "probability",
-            checkpoint=name,
+            checkpoint=checkpoint,
             device=device,
             threads=threads,
             search={**search, **decoding.search_changes},
             needs=decoding.needs | ({"trees"} if heads_column else set()),
             scores=False,
         )
-        settings: dict[str, Any] = {"run": " + ".join(map(str, [folder, *voters])), "data": test.name}
+        settings: dict[str, Any] = {"run": " + ".join(map(str, [folder, *others])), "data": test.name}
         settings |= {"beam": loaded.search.beam} if decoding.is_beam_search else {"strategy": decoding.name}
-        with distributed(loaded, team) as translator:
+        with distributed(loaded, group) as translator:
             if translator is None:
                 return Translated([], settings)
             requests = requests_for(translator, test.sources, test.heads)
             requests = [replace(request, key=number) for number, request in enumerate(requests, 1)]
             with counter(f"translated by {folder}", total=len(requests)) as advance:
-                found = decoding.translate(translator, requests, on_progress=advance)
-        best = [many[0] for many in found]
-        flags = Counter(flag for one in best for flag in one.flags)
-        return Translated([one.text for one in best], {**settings, "engine": loaded.engine}, flags)
+                outputs = decoding.translate(translator, requests, on_progress=advance)
+        best = [hypotheses[0] for hypotheses in outputs]
+        flags = Counter(flag for hypothesis in best for flag in hypothesis.flags)
+        texts = [hypothesis.text for hypothesis in best]
+        return Translated(texts, {**settings, "engine": loaded.engine}, flags)
 
-    def measured(given: Translated) -> Report:
-        return make_report(test.sources, given.texts, test.references, chosen, settings=given.settings)
-
-    with joined(device) as team:
-        ours = translated(run, checkpoint, ensemble or (), team)
-        rivals = [(other, translated(other, None, (), team)) for other in compare or []]
-    if not team.leads:
+    with init_process_group(device) as group:
+        systems = [translate(group, run, ensemble or (), checkpoint)]
+        systems += [translate(group, other) for other in compare or ()]
+    if not group.is_main:
         return
-    texts, report = ours.texts, measured(ours)
-    others = []
-    for other, theirs in rivals:
-        both = (report, measured(theirs))
-        others.append(versus(str(other), test.sources, (texts, theirs.texts), test.references, chosen, both))
-    for one in (ours, *(theirs for _, theirs in rivals)):
-        print_flags(one.flags, len(one.texts), one.settings["run"])
+    reports = [
+        make_report(test.sources, system.texts, test.references, chosen, settings=system.settings)
+        for system in systems
+    ]
+    comparisons = [
+        versus(
+            str(other),
+            test.sources,
+            (systems[0].texts, system.texts),
+            test.references,
+            chosen,
+            (reports[0], report),
+        )
+        for other, system, report in zip(compare or (), systems[1:], reports[1:], strict=True)
+    ]
+    for system in systems:
+        print_flag_counts(system.flags, len(system.texts), system.settings["run"])
     if out:
-        write_output(out, "".join(text.replace("\n", " ") + "\n" for text in texts))
+        write_output(out, "".join(text.replace("\n", " ") + "\n" for text in systems[0].texts))
     if plot:
-        systems = [(run, *(ensemble or ())), *((other,) for other in compare or ())]
-        _draw(plot, style, systems, [report, *(other.report for other in others)])
+        _draw(plot, style, [(run, *(ensemble or ())), *((other,) for other in compare or ())], reports)
     if json_:
-        against = {"against": [other.as_dict() for other in others]} if others else {}
-        print(json_text({**report.as_dict(), **against}, indent=2))
+        against = {"against": [comparison.as_dict() for comparison in comparisons]} if comparisons else {}
+        print_json({**reports[0].as_dict(), **against})
     else:
-        from rich.console import Console
-
-        console = Console(markup=False)  # a run may be called [b]
-        console.print(as_tables(report))
-        for result in others:
-            console.print(as_table(result))
+        print_tables(as_tables(reports[0]), *map(as_table, comparisons))
 
 
 def _draw(plot: Path, style: str, systems: Sequence[Sequence[Path]], reports: Sequence[Report]) -> None:
-    """Draw the first metric of every system, which is one run or several that vote, by length."""
+    """Draw the first metric of each system, a run or an ensemble, by source length."""
     from seqloom.inspect.buckets import ScoresByLength
     from seqloom.inspect.looks import display_names
-    from seqloom.run import Run
+    from seqloom.run.directory import Run
 
     models = [" + ".join(Run.open(folder).config().model.name for folder in folders) for folders in systems]
     names = display_names(models, [folders[0] for folders in systems])
-    found = ScoresByLength({name: one.buckets for name, one in zip(names, reports, strict=True)})
-    who = f" of {names[0]}" if len(names) == 1 else ""
-    title = f"{reports[0].scores[0].label}{who} by length of the source, {reports[0].count:,} lines"
-    write_drawing(found, plot, style=style, title=title)
+    figure = ScoresByLength({name: report.buckets for name, report in zip(names, reports, strict=True)})
+    of_model = f" of {names[0]}" if len(names) == 1 else ""
+    title = f"{reports[0].scores[0].label}{of_model} by length of the source, {reports[0].count:,} lines"
+    write_figure(figure, plot, style=style, title=title)

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from seqloom.cli.options import Checkpoint, Run
+
 _FORMATS = ("ctranslate2", "hf-marian", "arpa")
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: Run,
     out: Annotated[
-        Path, typer.Option(help="The folder to write, which must not exist; for arpa a file, .gz packs it.")
+        Path,
+        typer.Option(
+            metavar="PATH", help="New folder to write; for arpa a file, compressed if it ends in .gz."
+        ),
     ],
-    to: Annotated[str, typer.Option(help="The format: ctranslate2, hf-marian or arpa.")] = "ctranslate2",
+    to: Annotated[str, typer.Option(metavar="FORMAT", help="Format: ctranslate2, hf-marian or arpa.")] = (
+        "ctranslate2"
+    ),
     quantization: Annotated[
-        str, typer.Option(help="ctranslate2: float32, int8, int16, float16, bfloat16 …")
+        str, typer.Option(metavar="TYPE", help="ctranslate2: float32, int8, int16, float16, bfloat16, ...")
     ] = "float32",
-    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
+    checkpoint: Checkpoint = None,
     verify: Annotated[
-        str | None, typer.Option(help="Sentences to compare answers on; else those of the run's data.")
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Sentences on which to compare the exported model with the run.",
+            show_default="data of the run",
+        ),
     ] = None,
 ) -> None:
-    """Write a run's model for another program, and check that it says there what it says here."""
+    """Export a model to CTranslate2, Marian or ARPA.
+
+    Compares the exported model with the run, and prints how far their outputs and scores agree.
+
+    Examples:
+      seqloom export runs/de-en --to ctranslate2 --out de-en.ct2
+      seqloom export runs/de-en --to hf-marian --out de-en.marian
+      seqloom export runs/ngram --to arpa --out lm.arpa.gz
+    """
     from seqloom.errors import unknown
 
     if to not in _FORMATS:
@@ -37,7 +58,7 @@ def export(
 def _to_ctranslate2(
     run: Path, out: Path, quantization: str, checkpoint: str | None, verify: str | None
 ) -> list[str]:
-    from seqloom.exchange.ctranslate2_export import export_ctranslate2
+    from seqloom.export.ctranslate2.export import export_ctranslate2
 
     report = export_ctranslate2(run, out, quantization=quantization, checkpoint=checkpoint, verify=verify)
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
@@ -45,49 +66,50 @@ def _to_ctranslate2(
     return [
         f"exported: {out} ({quantization}, {size / 1e6:.1f} MB), compared with the run on {verified['on']}",
         *(_agreement(name, found) for name, found in verified["answers"].items()),
-        f"  given targets: scores of tokens within {verified['token_score_difference']:.1e}",
+        f"  forced decoding: token scores differ by at most {verified['token_score_difference']:.1e}",
         f"  plain CTranslate2: {_equal(verified['plain'])}, see {out / 'README.md'}",
         *(f"  {note}" for note in report["notes"]),
         f"  seqloom translate {out} FILE",
     ]
 
 
-def _agreement(name: str, found: dict[str, Any]) -> str:
-    return f"  {name}: {_equal(found)}, scores within {found['score_difference']:.1e}"
+def _agreement(name: str, found: Mapping[str, Any]) -> str:
+    return f"  {name}: {_equal(found)}, scores differ by at most {found['score_difference']:.1e}"
 
 
-def _equal(found: dict[str, Any]) -> str:
-    return f"{found['equal']} of {found['sentences']} answers equal"
+def _equal(found: Mapping[str, Any]) -> str:
+    return f"{found['equal']} of {found['sentences']} outputs equal"
 
 
 def _to_marian(
     run: Path, out: Path, quantization: str, checkpoint: str | None, verify: str | None
 ) -> list[str]:
     from seqloom.errors import SeqloomError
-    from seqloom.exchange.agreement import sentences
-    from seqloom.exchange.marian_export import export_marian
-    from seqloom.run import Run
+    from seqloom.export.marian.export import export_marian
+    from seqloom.export.verify import sentences
+    from seqloom.run.directory import Run
 
     if quantization != "float32":
         raise SeqloomError(
-            f"Marian models in this format are float32, not {quantization}.", "leave out --quantization"
+            f"hf-marian does not support --quantization {quantization}, only float32.",
+            "leave out --quantization",
         )
     opened = Run.open(run)
     lines, origin = sentences(opened.config(), opened.tokenizers().source, verify)
     exported = export_marian(run, out, lines, checkpoint=checkpoint)
     return [
         f"exported: {out}, compared with the run on {origin}",
-        f"  {exported.sentences} sentences, logits within {exported.difference:.1e}",
+        f"  {exported.sentences} sentences: logits differ by at most {exported.difference:.1e}",
         *(f"  {note}" for note in exported.notes),
     ]
 
 
 def _to_arpa(run: Path, out: Path, quantization: str, checkpoint: str | None, verify: str | None) -> list[str]:
-    from seqloom.exchange.arpa import export_arpa
+    from seqloom.export.arpa import export_arpa
 
     exported = export_arpa(run, out, checkpoint=checkpoint)
     counts = " + ".join(f"{len(level):,}" for level in exported.ngrams.levels)
     return [
-        f"exported: {out} ({counts} n-grams), read again",
-        f"  log probabilities and backoffs within {exported.difference:.1e}",
+        f"exported: {out} ({counts} n-grams), compared with the run",
+        f"  log probabilities and backoff weights differ by at most {exported.difference:.1e}",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
@@ -10,50 +11,66 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seqloom.cli.options import Checkpoint, Device, MinP, Seed, SetSearch, Temperature, TopK, TopP, Typical
+from seqloom.cli.output import write_json_line
 from seqloom.errors import SeqloomError
-from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from seqloom.types import Hypothesis
 
-_SAMPLES = 5  # texts drawn for a prompt, unless all would be the same
-_PROMPTS_AT_A_TIME = 100
+_SAMPLES = 5  # per prompt, unless all would be the same
+_CHUNK_PROMPTS = 100
 
 
 def generate(
-    run: Annotated[Path, typer.Argument(help="A run directory of a language model of text.")],
-    prompt: Annotated[str, typer.Argument(help="How the text begins; from nothing if not given.")] = "",
-    file: Annotated[str | None, typer.Option(help="A file of prompts, one per line; - is stdin.")] = None,
+    run: Annotated[Path, typer.Argument(help="Run directory of a language model.")],
+    prompt: Annotated[str, typer.Argument(help="Beginning of the text.", show_default="empty")] = "",
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="File with one prompt per line; - is standard input.")
+    ] = None,
     count: Annotated[
-        int | None, typer.Option(min=1, help="Texts per prompt: 5 if not given, 1 if all were the same.")
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Number of texts per prompt.",
+            show_default=f"{_SAMPLES}; 1 for greedy or beam search",
+        ),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=1, help="Tokens of a text at most; data.max_length if not given.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Maximum length of a text in tokens.", show_default="data.max_length"
+        ),
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Below 1 safer, above 1 wilder; 0: greedy.")] = None,
-    top_k: Annotated[int | None, typer.Option(help="Draw from the k most probable tokens.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Draw from the fewest tokens of this mass.")] = None,
-    min_p: Annotated[float | None, typer.Option(help="Draw from tokens of this x the best one's P.")] = None,
-    typical: Annotated[float | None, typer.Option(help="Draw from typical tokens of this mass.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Another seed, other texts.")] = None,
     beam: Annotated[
-        int | None, typer.Option(min=1, help="Search for the likeliest texts with this beam instead.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Beam size of a search for the most probable texts."),
     ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="A search option, e.g. search.no_repeat=3.")
-    ] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object per prompt, with scores.")] = False,
-    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    set_: SetSearch = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object per prompt.")] = False,
+    checkpoint: Checkpoint = None,
+    device: Device = "auto",
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    min_p: MinP = None,
+    typical: Typical = None,
+    seed: Seed = None,
 ) -> None:
-    """Continue a text with a language model: texts drawn from it, one per line.
+    """Continue a prompt with a language model.
 
-    With --file every text has the number of its prompt before it. The same seed gives the same texts.
+    Samples texts and prints one per line, or searches for the most probable ones with --beam. With --file each
+    text follows the number of its prompt. The same seed gives the same texts.
+
+    Examples:
+      seqloom generate runs/lm "once upon a time" --count 3
+      seqloom generate runs/lm --file prompts.txt --temperature 0.7
     """
-    from seqloom.config import search_options
     from seqloom.data.lines import lines
     from seqloom.decode.config import SamplingConfig
-    from seqloom.loading import load_generator
+    from seqloom.run.config import search_options
+    from seqloom.run.load import load_generator
 
     given: dict[str, Any] = {
         "temperature": temperature,
@@ -66,26 +83,31 @@ def generate(
     given = {name: value for name, value in given.items() if value is not None}
     if beam and given:
         raise SeqloomError(
-            f"--beam searches and --{next(iter(given)).replace('_', '-')} draws: both at once is not possible.",
+            f"--beam is for a search and --{next(iter(given)).replace('_', '-')} for sampling.",
             "leave one of them out",
         )
     if file and prompt:
-        raise SeqloomError("A prompt and a file of prompts are given.", "leave one of them out")
-    answers = count or (1 if beam or temperature == 0 else _SAMPLES)
-    if beam and answers > beam:
-        raise SeqloomError(f"--count {answers} is more than --beam {beam} can give.", "widen the beam")
-    options = SamplingConfig.checked({**given, "samples": 1 if beam else answers}, "sampling")
+        raise SeqloomError("Give a prompt or --file, not both.", "leave one of them out")
+    number_of_texts = count or (1 if beam or temperature == 0 else _SAMPLES)
+    if beam and number_of_texts > beam:
+        raise SeqloomError(
+            f"--count {number_of_texts} is larger than --beam {beam}.", "increase --beam or decrease --count"
+        )
+    options = SamplingConfig.checked({**given, "samples": 1 if beam else number_of_texts}, "sampling")
     generator = load_generator(run, checkpoint=checkpoint, device=device, search=search_options(set_ or ()))
     prompts = lines(file) if file else iter([prompt])
     number = 0
-    while chunk := list(islice(prompts, _PROMPTS_AT_A_TIME)):
+    while chunk := list(islice(prompts, _CHUNK_PROMPTS)):
         if beam:
-            found = generator.beam(chunk, beam, nbest=answers, max_length=max_length)
+            found = generator.beam(chunk, beam, nbest=number_of_texts, max_length=max_length)
         else:
             found = generator.sample(chunk, options, max_length=max_length)
         for text, hypotheses in zip(chunk, found, strict=True):
             number += 1
-            for line in [_json(text, hypotheses)] if json_ else _plain(hypotheses, number if file else None):
+            if json_:
+                write_json_line(sys.stdout, _as_dict(text, hypotheses))
+                continue
+            for line in _plain(hypotheses, number if file else None):
                 print(line)
 
 
@@ -95,7 +117,7 @@ def _plain(hypotheses: list[Hypothesis], number: int | None) -> Iterator[str]:
         yield text if number is None else f"{number}\t{text}"
 
 
-def _json(prompt: str, hypotheses: list[Hypothesis]) -> str:
+def _as_dict(prompt: str, hypotheses: list[Hypothesis]) -> dict[str, Any]:
     names = ("text", "log_prob", "tokens", "token_log_probs", "finished")
     texts = [{name: asdict(hypothesis)[name] for name in names} for hypothesis in hypotheses]
-    return json_text({"prompt": prompt, "texts": texts})
+    return {"prompt": prompt, "texts": texts}

@@ -1,4 +1,4 @@
-"""`seqloom inspect alignment`: the links of one pair as a picture."""
+"""`seqloom inspect alignment`."""
 
 from __future__ import annotations
 
@@ -13,22 +13,29 @@ from seqloom.cli.align import (
     Letters,
     Lowercase,
     ModelName,
-    Pairs,
     Symmetrise,
-    Threads,
     data_config,
     link,
 )
-from seqloom.cli.drawing import check_drawing, write_drawing
 from seqloom.cli.evaluate_alignment import GoldFrom, read_gold
-from seqloom.cli.options import Source, SourceColumn, Style, Target, TargetColumn
+from seqloom.cli.figures import check_figure, write_figure
+from seqloom.cli.options import (
+    Json,
+    PairsFile,
+    Source,
+    SourceColumn,
+    Style,
+    Target,
+    TargetColumn,
+    Threads,
+)
+from seqloom.cli.output import print_json
 from seqloom.errors import SeqloomError
-from seqloom.strict_json import json_text
 
 
 def alignment(
-    pairs: Pairs = None,
-    line: Annotated[int, typer.Option(min=1, help="Which pair to show, from 1.")] = 1,
+    pairs: PairsFile = None,
+    line: Annotated[int, typer.Option(min=1, metavar="N", help="Line of the pair to show, from 1.")] = 1,
     source: Source = None,
     target: Target = None,
     source_column: SourceColumn = None,
@@ -39,14 +46,24 @@ def alignment(
     agree: Agree = None,
     lowercase: Lowercase = False,
     letters: Letters = 0,
-    gold: Annotated[Path | None, typer.Option(help="The gold standard of the first lines.")] = None,
+    gold: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Gold standard of the first lines of the corpus.")
+    ] = None,
     gold_from: GoldFrom = 0,
     threads: Threads = None,
-    out: Annotated[Path | None, typer.Option(help="Write a heat map: .png, .svg, .pdf or .json.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File for a heat map: .png, .svg, .pdf or .json.")
+    ] = None,
     style: Style = "page",
-    json_: Annotated[bool, typer.Option("--json", help="Posteriors and links as JSON.")] = False,
+    json_: Json = False,
 ) -> None:
-    """Align a corpus and show one of its pairs: how probable every link is, and which were chosen."""
+    """Align a corpus and show the links of one pair.
+
+    Prints the chosen links, then the posterior probability of each link in both directions.
+
+    Example:
+      seqloom inspect alignment pairs.tsv --line 7 --out links.png
+    """
     from seqloom.data.report import DataReport
     from seqloom.evaluate.alignment import pharaoh
     from seqloom.inspect.alignment import AlignedPair
@@ -54,7 +71,7 @@ def alignment(
     from seqloom.statistical.alignment.words import number, read_words
 
     check_names(model, symmetrise)
-    check_drawing(out, style, AlignedPair.formats)
+    check_figure(out, style, AlignedPair.formats)
     right = read_gold(gold, gold_from) if gold else []
     words = list(read_words(data_config(pairs, source, target, source_column, target_column), DataReport()))
     if line > len(words):
@@ -73,9 +90,9 @@ def alignment(
     chosen = [(i, j) for i, j in links[line - 1].tolist()]
     pair = AlignedPair(*words[line - 1], forward, backward, chosen, right[line - 1] if gold else None)
     if out:
-        write_drawing(pair, out, style=style, title=f"Word alignment by {model}, {symmetrise}")
+        write_figure(pair, out, style=style, title=f"Word alignment by {model}, {symmetrise}")
     if json_:
-        print(json_text(pair.to_dict()))
+        print_json(pair.to_dict(), compact=True)
     else:
         print(pharaoh(chosen))
         for i, j in chosen:

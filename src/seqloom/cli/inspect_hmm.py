@@ -1,4 +1,4 @@
-"""`seqloom inspect hmm`: the hidden states of one text."""
+"""`seqloom inspect hmm`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqloom.cli.drawing import check_drawing, write_drawing
-from seqloom.cli.options import Style
+from seqloom.cli.figures import check_figure, write_figure
+from seqloom.cli.options import Json, Style
+from seqloom.cli.output import new_table, print_json, print_tables
 from seqloom.errors import SeqloomError
-from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.inspect.trellis import HiddenStates
@@ -18,57 +18,57 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
 
 
 def hmm(
-    run: Annotated[Path, typer.Argument(help="A run directory of an hmm or hmm-lm model.")],
-    text: Annotated[str, typer.Argument(help="The text whose states are wanted.")],
-    out: Annotated[Path | None, typer.Option(help="Write the trellis: .png, .svg, .pdf or .json.")] = None,
+    run: Annotated[Path, typer.Argument(help="Run directory of an hmm or hmm-lm model.")],
+    text: Annotated[str, typer.Argument(help="Text to analyse.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File for the trellis: .png, .svg, .pdf or .json.")
+    ] = None,
     style: Style = "page",
-    json_: Annotated[bool, typer.Option("--json", help="Print states, path and posteriors as JSON.")] = False,
+    json_: Json = False,
 ) -> None:
-    """Show the hidden states of a text: how probable each is at every word, and the best path."""
+    """Show the hidden states of a text.
+
+    Prints the posterior probability of the states at every word, and the best path (Viterbi).
+
+    Example:
+      seqloom inspect hmm runs/tagger "the cat sleeps" --out trellis.png
+    """
     from seqloom.inspect.trellis import HiddenStates
 
-    check_drawing(out, style, HiddenStates.formats)
+    check_figure(out, style, HiddenStates.formats)
     states = _states(run, text)
     if out:
-        write_drawing(states, out, style=style)
+        write_figure(states, out, style=style)
     if json_:
-        print(json_text(states.to_dict()))
+        print_json(states.to_dict(), compact=True)
     else:
         _print(states.trellis)
 
 
 def _states(folder: Path, text: str) -> HiddenStates:
-    from seqloom.building import load_counting
     from seqloom.inspect.trellis import hidden_states
     from seqloom.registry import architecture
-    from seqloom.run import Run
+    from seqloom.run.build import load_fitted
+    from seqloom.run.directory import Run
     from seqloom.statistical.hmm.trellis import HasTrellis
 
     run = Run.open(folder)
     name = run.config().model.name
-    if architecture(name).counting:
-        model, tokenizers = load_counting(run)
+    if architecture(name).fitted:
+        model, tokenizers = load_fitted(run)
         if isinstance(model, HasTrellis):
             return hidden_states(model, tokenizers, text)
     raise SeqloomError(
-        f"The model of {folder} ({name}) has no hidden states to show.", "give a run of hmm or hmm-lm"
+        f"The model of {folder} ({name}) has no hidden states.", "use a run of --model hmm or hmm-lm"
     )
 
 
 def _print(trellis: Trellis) -> None:
-    """A line for each token: its state on the best path, how sure that is, and what else it could be."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for head in ("token", "state", "P", "other states"):
-        table.add_column(head, justify="right" if head == "P" else "left")
-    for token, state, chances in zip(trellis.tokens, trellis.path, trellis.posteriors.tolist(), strict=True):
-        order = sorted(range(len(chances)), key=lambda one: -chances[one])
-        others = [one for one in order if one != state and chances[one] >= 0.01][:3]
-        told = ", ".join(f"{trellis.states[one]} {chances[one]:.2f}" for one in others)
-        table.add_row(token, trellis.states[state], f"{chances[state]:.2f}", told)
-    console = Console()
-    console.print(table, markup=False)
-    console.print(f"log P(path | text) = {trellis.log_prob:.4f}", highlight=False)
+    """Print a line per token: its state on the best path with its posterior, and other probable states."""
+    table = new_table("token", "state", "P", "other states", right=("P",))
+    for token, state, posteriors in zip(trellis.tokens, trellis.path, trellis.posteriors.tolist(), strict=True):
+        ranked = sorted(range(len(posteriors)), key=lambda other: -posteriors[other])
+        probable = [other for other in ranked if other != state and posteriors[other] >= 0.01][:3]
+        others = ", ".join(f"{trellis.states[other]} {posteriors[other]:.2f}" for other in probable)
+        table.add_row(token, trellis.states[state], f"{posteriors[state]:.2f}", others)
+    print_tables(table, f"log P(path | text) = {trellis.log_prob:.4f}")

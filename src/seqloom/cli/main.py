@@ -1,11 +1,12 @@
-"""The command `seqloom`: every command is a thin file beside this one."""
+"""The command `seqloom`. Each subcommand has its own module in this package."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +21,7 @@ from seqloom.cli import (
     export,
     fill,
     generate,
-    import_,
+    import_model,
     info,
     inspect,
     models,
@@ -30,41 +31,58 @@ from seqloom.cli import (
     train,
     translate,
 )
-from seqloom.cli.importing import Commands, Imports
+from seqloom.cli.commands import Command, CommandGroup
+from seqloom.cli.user_modules import UserModules, imports_first
 from seqloom.errors import SeqloomError
+
+_TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "Train": {"demo": demo.demo, "train": train.train, "resume": train.resume, "models": models.models},
+    "Use": {
+        "translate": translate.translate,
+        "rerank": rerank.rerank,
+        "generate": generate.generate,
+        "fill": fill.fill,
+        "align": align.align,
+        "shortlist": shortlist.shortlist,
+    },
+    "Evaluate": {
+        "evaluate": evaluate.evaluate,
+        "evaluate-alignment": evaluate_alignment.evaluate_alignment,
+        "score": score.score,
+    },
+    "Understand": {"info": info.info, "doctor": doctor.doctor, "inspect": inspect.app},
+    "Data": {"data": data.app},
+    "Exchange": {"export": export.export, "import": import_model.import_model},
+}
+
+
+class _Seqloom(CommandGroup):
+    topics = tuple(_TOPICS)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, imports_first(args))
+
 
 app = typer.Typer(
     name="seqloom",
-    cls=Commands,
-    help="Sequence-to-sequence learning: bring pairs, leave with a model that is trained and measured.",
-    no_args_is_help=True,
+    cls=_Seqloom,
+    help="Train, use, evaluate and understand sequence-to-sequence models.\n\n"
+    "For the arguments, options and examples of a command: seqloom COMMAND --help",
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("train")(train.train)
-app.command("resume")(train.resume)
-app.command("translate")(translate.translate)
-app.command("rerank")(rerank.rerank)
-app.command("evaluate")(evaluate.evaluate)
-app.command("align")(align.align)
-app.command("evaluate-alignment")(evaluate_alignment.evaluate_alignment)
-app.command("generate")(generate.generate)
-app.command("fill")(fill.fill)
-app.command("score")(score.score)
-app.command("shortlist")(shortlist.shortlist)
-app.command("export")(export.export)
-app.command("import")(import_.import_)
-app.command("demo")(demo.demo)
-app.command("models")(models.models)
-app.command("info")(info.info)
-app.command("doctor")(doctor.doctor)
-app.add_typer(data.app, name="data")
-app.add_typer(inspect.app, name="inspect")
+for _topic, _commands in _TOPICS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_topic)
+        else:
+            app.command(_name, cls=Command, rich_help_panel=_topic)(_command)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(value: bool) -> None:
+    if value:
         print(f"seqloom {__version__}")
         raise typer.Exit
 
@@ -72,41 +90,42 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
-    imports: Imports = None,
+    user_modules: UserModules = None,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Runs the command; a SeqloomError becomes one sentence and exit code 2."""
+    """Run the command; a SeqloomError is printed as a message and a hint, with exit code 2."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # a letter that the terminal has not
+        sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may not have a character
     try:
         app()
     except SeqloomError as error:
         rank = os.environ.get("RANK", "0")
         print(f"error{f' in process {rank}' if rank != '0' else ''}: {error.message}", file=sys.stderr)
-        if error.hint and rank == "0":  # of several processes one tells
+        if error.hint and rank == "0":  # once, not by every process
             print(f"hint:  {error.hint}", file=sys.stderr)
         sys.exit(2)
     except (MemoryError, RuntimeError) as error:
-        from seqloom.training.memory import is_out_of_memory
+        from seqloom.training.step import is_out_of_memory
 
         if not is_out_of_memory(error):
             raise
-        print("error: This machine has not enough memory for that.", file=sys.stderr)
-        print("hint:  give shorter lines, a smaller --beam or a smaller model", file=sys.stderr)
+        print("error: Not enough memory.", file=sys.stderr)
+        print("hint:  use shorter lines, a smaller --beam or a smaller model", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
-    except BrokenPipeError:  # `seqloom ... | head` is no error
+    except BrokenPipeError:  # `seqloom ... | head` is not an error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
-    except OSError as error:  # a file that the system refuses, whoever asked for it
+    except OSError as error:
         name = f"{str(error.filename)[:200]}: " if error.filename else ""
         print(f"error: {name}{error.strerror or error}.", file=sys.stderr)
-        print("hint:  check the path, its permissions and the room on the disk", file=sys.stderr)
+        print("hint:  check the path, its permissions and the free disk space", file=sys.stderr)
         sys.exit(2)

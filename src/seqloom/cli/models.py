@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
-from seqloom.strict_json import json_text
+from seqloom.cli.options import Json
+from seqloom.cli.output import new_table, print_json, print_tables
 
 
-def models(json_: Annotated[bool, typer.Option("--json", help="A list of objects.")] = False) -> None:
-    """List the architectures that --model can name."""
+def models(json_: Json = False) -> None:
+    """List the model architectures.
+
+    Any name in the list is a value of --model of seqloom train.
+    """
     from seqloom.registry import architectures
 
     known = architectures().values()
@@ -19,12 +19,9 @@ def models(json_: Annotated[bool, typer.Option("--json", help="A list of objects
             {"name": a.name, "summary": a.summary, "paper": a.paper, "sizes": list(a.settings.SIZES)}
             for a in known
         ]
-        print(json_text(rows, indent=2))
+        print_json(rows)
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("name", "what it is", "where it comes from", box=None)
+    table = new_table("name", "description", "source")
     for a in known:
         table.add_row(a.name, a.summary, a.paper)
-    Console().print(table)
+    print_tables(table)

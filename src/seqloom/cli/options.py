@@ -1,13 +1,38 @@
-"""Options that several commands share."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-Source = Annotated[str | None, typer.Option(help="A text file with one source per line.")]
-Target = Annotated[str | None, typer.Option(help="A text file with the target of each line of --source.")]
+# Runs and models
+Run = Annotated[Path, typer.Argument(help="Run directory.")]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Checkpoint of the run, e.g. step-500.", show_default="the best one"),
+]
+Device = Annotated[str, typer.Option(metavar="NAME", help="Device: auto, cpu or cuda.")]
+Engine = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="Decoding engine: torch, ctranslate2, or auto for the fastest exact one."
+    ),
+]
+Threads = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Number of CPU threads.", show_default="automatic")
+]
+
+# Data
+PairsFile = Annotated[
+    str | None,
+    typer.Argument(metavar="FILE", help="Table of pairs: TSV, CSV, JSONL or Parquet; - is standard input."),
+]
+Source = Annotated[str | None, typer.Option(metavar="FILE", help="Text file with one source per line.")]
+Target = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Text file with the target of each line of --source.")
+]
 SourceColumn = Annotated[
     str | None, typer.Option(help="Source column of a table: its header, or its number from 1.")
 ]
@@ -18,43 +43,140 @@ HeadsColumn = Annotated[
     str | None, typer.Option(help="Column with dependency heads, for models that read trees.")
 ]
 Column = Annotated[str | None, typer.Option("--column", hidden=True, help="Former name of --source-column.")]
-Style = Annotated[str, typer.Option(help="Style of the figure: page, or slide (16:9, text of at least 16 pt).")]
 
-_SAMPLING = "Sampling and minimum Bayes risk"
-Beam = Annotated[int | None, typer.Option(help="Hypotheses kept per line; 1 is greedy (default: the run's).")]
-Set = Annotated[
+# Output
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+OutputFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Output file.", show_default="standard output")
+]
+Style = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Style of figures: page, or slide (16:9, text of at least 16 pt)."),
+]
+
+# Configuration. The section in the metavar determines what usage_errors.py suggests.
+SetAny = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A search option, e.g. search.no_repeat=3, or an option of --strategy."),
+    typer.Option(
+        "--set", metavar="SECTION.NAME=VALUE", help="Any option, e.g. train.max_minutes=30; repeatable."
+    ),
+]
+SetConfig = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="SECTION.NAME=VALUE",
+        help="Option to change in a YAML file, e.g. model.width=512; repeatable.",
+    ),
+]
+SetLimit = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="train.NAME=VALUE",
+        help="New limit: train.max_steps, max_minutes, max_epochs or patience; repeatable.",
+    ),
+]
+SetSearch = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="search.NAME=VALUE", help="Search option, e.g. search.no_repeat=3; repeatable."
+    ),
+]
+
+# Decoding
+_SAMPLING, _MBR = "Sampling", "Minimum Bayes risk"
+_MODELS = "Several models"
+Beam = Annotated[
+    int | None, typer.Option(metavar="N", help="Beam size; 1 is greedy search.", show_default="that of the run")
 ]
 Strategy = Annotated[
     str | None,
-    typer.Option(help="Decoding strategy by name: beam, sample, mbr, ...; options by --set strategy.*"),
+    typer.Option(
+        metavar="NAME",
+        help="Decoding strategy: beam, sample, mbr, ...; its options: --set strategy.NAME=VALUE.",
+    ),
+]
+Ensemble = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="RUN",
+        help="Run whose predictions are averaged with those of RUN; repeatable.",
+        rich_help_panel=_MODELS,
+    ),
+]
+EnsembleSpace = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Average the probability or log (log-probability) of each token.",
+        rich_help_panel=_MODELS,
+    ),
 ]
 Sample = Annotated[
-    bool, typer.Option("--sample", help="Draw outputs instead of searching.", rich_help_panel=_SAMPLING)
+    bool, typer.Option("--sample", help="Sample outputs instead of searching.", rich_help_panel=_SAMPLING)
 ]
 Temperature = Annotated[
-    float | None, typer.Option(help="Sharpen (below 1) or flatten (above 1) P.", rich_help_panel=_SAMPLING)
-]
-TopK = Annotated[int | None, typer.Option(help="Keep the k most probable tokens.", rich_help_panel=_SAMPLING)]
-TopP = Annotated[
-    float | None, typer.Option(help="Keep the fewest tokens with this probability.", rich_help_panel=_SAMPLING)
-]
-MinP = Annotated[
     float | None,
-    typer.Option(help="Keep tokens of this fraction of the top token's P.", rich_help_panel=_SAMPLING),
-]
-Typical = Annotated[
-    float | None, typer.Option(help="Keep typical tokens with this probability.", rich_help_panel=_SAMPLING)
-]
-Seed = Annotated[int | None, typer.Option(help="Random seed of the samples.", rich_help_panel=_SAMPLING)]
-Mbr = Annotated[
-    str | None,
     typer.Option(
-        help="chrf or bleu: choose the output most similar to all samples, or to all that --beam finds.",
+        metavar="T",
+        help="Softmax temperature: below 1 sharpens, above 1 flattens the distribution; 0 is greedy.",
+        show_default="1",
         rich_help_panel=_SAMPLING,
     ),
 ]
+TopK = Annotated[
+    int | None,
+    typer.Option(
+        metavar="K", help="Keep only the K most probable tokens.", show_default="all", rich_help_panel=_SAMPLING
+    ),
+]
+TopP = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="Keep only the most probable tokens, up to a total probability of P.",
+        show_default="1",
+        rich_help_panel=_SAMPLING,
+    ),
+]
+MinP = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="Keep only tokens with at least P times the probability of the top token.",
+        show_default="0",
+        rich_help_panel=_SAMPLING,
+    ),
+]
+Typical = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="Keep only the most typical tokens, up to a total probability of P.",
+        show_default="1",
+        rich_help_panel=_SAMPLING,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Random seed.", show_default="1", rich_help_panel=_SAMPLING),
+]
+Mbr = Annotated[
+    str | None,
+    typer.Option(
+        metavar="METRIC",
+        help="Choose the output most similar to all samples, or with --beam to the n-best list: chrf or bleu.",
+        rich_help_panel=_MBR,
+    ),
+]
 Samples = Annotated[
-    int | None, typer.Option(min=1, help="Samples for --mbr (default: 32).", rich_help_panel=_SAMPLING)
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Number of samples for --mbr.",
+        show_default="32",
+        rich_help_panel=_MBR,
+    ),
 ]

@@ -11,53 +11,69 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqloom.cli.options import Column, SourceColumn
+from seqloom.cli.options import Checkpoint, Column, Device, OutputFile, SourceColumn
+from seqloom.cli.output import write_json_line
 from seqloom.errors import SeqloomError
-from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
-    from seqloom.decode.rerank import Channel, NoisyChannel, Weights
+    from seqloom.decode.rerank import Channel, ChannelWeights, NoisyChannel
 
-_LINES_AT_A_TIME = 1000  # each has many candidates
+_CHUNK_LINES = 1000  # each has many candidates
 
 
 def rerank(
-    run: Annotated[Path, typer.Argument(help="A run directory: it finds the candidates.")],
+    run: Annotated[Path, typer.Argument(help="Run directory of the model that generates the candidates.")],
     file: Annotated[
-        str | None, typer.Argument(help="Lines to translate; standard input without it and --fit.")
+        str | None,
+        typer.Argument(help="Text file to translate.", show_default="standard input; none with --fit"),
     ] = None,
     reverse: Annotated[
-        Path | None, typer.Option(help="A run that translates back: how probable is the source?")
+        Path | None,
+        typer.Option(metavar="RUN", help="Run that translates in the opposite direction, for log P(x|y)."),
     ] = None,
     lm: Annotated[
-        Path | None, typer.Option(help="A language model of the target: how probable is the answer?")
+        Path | None, typer.Option(metavar="RUN", help="Language model of the target side, for log P(y).")
     ] = None,
-    nbest: Annotated[int, typer.Option(min=1, help="Candidates per line; the beam is as wide or wider.")] = 10,
+    nbest: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of candidates per line, and minimum beam size.")
+    ] = 10,
     weights: Annotated[
-        str | None, typer.Option(help="Of the reverse model, of the language model and per token: 0.5,0.3,0.2.")
+        str | None,
+        typer.Option(
+            metavar="R,L,LEN", help="Weights of reverse model, language model and length, e.g. 0.5,0.3,0.2."
+        ),
     ] = None,
-    fit: Annotated[str | None, typer.Option(help="A table of pairs: take the weights of best BLEU.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="All candidates with all scores, as JSON.")] = False,
+    fit: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Table of pairs: find the weights with the best BLEU.")
+    ] = None,
+    json_: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line, with the scores of all candidates.")
+    ] = False,
     source_column: SourceColumn = None,
-    checkpoint: Annotated[str | None, typer.Option(help="Of RUN; the best one if not given.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+    checkpoint: Checkpoint = None,
+    device: Device = "auto",
+    out: OutputFile = None,
     column: Column = None,
 ) -> None:
-    """Choose among the n best answers by log P(y|x) + r log P(x|y) + l log P(y) + len |y|.
+    """Rerank n-best translations with a noisy-channel model.
 
-    The weights r,l,len are given, or fitted to validation data and printed. One answer per line, in order.
+    Chooses the candidate with the highest log P(y|x) + r log P(x|y) + l log P(y) + len |y|. The weights r, l
+    and len are given, or fitted on validation data and printed.
+
+    Examples:
+      seqloom rerank runs/de-en --reverse runs/en-de --lm runs/lm --fit valid.tsv
+      seqloom rerank runs/de-en test.de --reverse runs/en-de --weights 0.5,0,0.2
     """
     from seqloom.data.readers import check_has_columns, read_source
     from seqloom.data.report import DataReport
     from seqloom.decode.rerank import NoisyChannel
-    from seqloom.loading import load_decoder, load_scorer
     from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
+    from seqloom.run.load import load_decoder, load_scorer
 
     if out:
         check_can_write(out)
-    given = _given(weights, fit, reverse, lm)
+    chosen = _parse_weights(weights, fit, reverse, lm)
     source_column = column if source_column is None else source_column
     check_has_columns(file or "-", "auto", {"source_column": source_column})
     channel = NoisyChannel(
@@ -66,82 +82,88 @@ def rerank(
         reverse=load_scorer(reverse, device=device, use="translate") if reverse else None,
         language=load_scorer(lm, device=device, use="generate") if lm else None,
     )
-    if given is None:
+    if chosen is None:
         assert fit is not None
-        given = _fit(run, channel, fit, sys.stderr.write if file else sys.stdout.write)
+        chosen = _fit(run, channel, fit, sys.stderr.write if file else sys.stdout.write)
         if file is None:
             return
     report = DataReport()
     examples = read_source(file or "-", source_column=source_column, report=report)
     number = 0
     with output(out) as stream, counter("translated") as advance:
-        while chunk := list(islice(examples, _LINES_AT_A_TIME)):
+        while chunk := list(islice(examples, _CHUNK_LINES)):
             lines, heads = [example.source for example in chunk], [example.heads for example in chunk]
-            for line, found in zip(
-                lines, channel.translate(lines, given, heads=heads, on_progress=advance), strict=True
-            ):
+            ranked = channel.translate(lines, chosen, heads=heads, on_progress=advance)
+            for line, candidates in zip(lines, ranked, strict=True):
                 number += 1
-                text = found[0].hypothesis.text.replace("\n", " ")
-                stream.write((_json(number, line, found, given) if json_ else text) + "\n")
+                if json_:
+                    write_json_line(stream, _as_dict(number, line, candidates, chosen))
+                else:
+                    stream.write(candidates[0].hypothesis.text.replace("\n", " ") + "\n")
     if report.lines:
-        print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
+        print(f"empty output: {report.summary()}; first: line {report.lines[0].line}", file=sys.stderr)
 
 
-def _given(weights: str | None, fit: str | None, reverse: Path | None, lm: Path | None) -> Weights | None:
-    """The weights that are given; None if they are to be fitted."""
-    from seqloom.decode.rerank import Weights
+def _parse_weights(
+    weights: str | None, fit: str | None, reverse: Path | None, lm: Path | None
+) -> ChannelWeights | None:
+    """Return the given weights, or None if they are to be fitted."""
+    from seqloom.decode.rerank import ChannelWeights
 
     if reverse is None and lm is None:
-        raise SeqloomError("There is no model to rerank by.", "give --reverse RUN, --lm RUN or both")
+        raise SeqloomError("No model to rerank with.", "give --reverse RUN, --lm RUN or both")
     if (weights is None) == (fit is None):
         raise SeqloomError(
-            f"{'No weights are given' if fit is None else 'Weights are given, and a table to fit them to'}.",
-            "give --weights r,l,len or --fit valid.tsv",
+            f"{'No weights' if fit is None else '--weights and --fit exclude each other'}.",
+            "give --weights R,L,LEN or --fit FILE",
         )
     if weights is None:
         return None
     try:
-        back, own, length = map(float, weights.split(","))
+        reverse_weight, lm_weight, length_weight = map(float, weights.split(","))
     except ValueError as error:
         raise SeqloomError(
-            f"--weights {weights!r} are not numbers for the reverse model, the language model and a token.",
+            f"--weights must be three numbers, for reverse model, language model and length, got {weights!r}.",
             "e.g. --weights 0.5,0.3,0.2",
         ) from error
-    for option, model, value in (("reverse", reverse, back), ("lm", lm, own)):
+    for option, model, value in (("reverse", reverse, reverse_weight), ("lm", lm, lm_weight)):
         if value and model is None:
             raise SeqloomError(
-                f"--{option} has the weight {value:g}, but no run.", f"give --{option} RUN, or 0"
+                f"--weights has {value:g} for --{option}, which is not given.",
+                f"add --{option} RUN, or use weight 0",
             )
-    return Weights(back, own, length)
+    return ChannelWeights(reverse_weight, lm_weight, length_weight)
 
 
-def _fit(run: Path, channel: NoisyChannel, table: str, write: Callable[[str], Any]) -> Weights:
-    """The weights whose answers have the best BLEU on the pairs of a table, told on the way."""
+def _fit(run: Path, channel: NoisyChannel, table: str, write: Callable[[str], Any]) -> ChannelWeights:
+    """Return the weights with the best BLEU on the pairs of a table, and print both."""
+    from seqloom.data.testset import read_testset
     from seqloom.decode.rerank import bleu_against, fit_weights
     from seqloom.progress import counter
-    from seqloom.run import Run
-    from seqloom.testset import read_testset
+    from seqloom.run.directory import Run
 
     test = read_testset(Run.open(run).config().data, [table])
     with counter("translated", total=len(test.sources)) as advance:
-        found = channel.candidates(test.sources, heads=test.heads, on_progress=advance)
+        candidates = channel.candidates(test.sources, heads=test.heads, on_progress=advance)
     quality = bleu_against(test.references)
-    weights, best = fit_weights(found, quality)
-    before = quality([many[0].hypothesis.text for many in found])
+    weights, best = fit_weights(candidates, quality)
+    before = quality([ranked[0].hypothesis.text for ranked in candidates])
     write(f"--weights {weights.reverse:g},{weights.language:g},{weights.length:g}\n")
-    write(f"BLEU {best:.2f} on {table}, {before:.2f} in the order of the search\n")
+    write(f"BLEU {best:.2f} on {table}, {before:.2f} without reranking\n")
     return weights
 
 
-def _json(number: int, source: str, found: Sequence[Channel], weights: Weights) -> str:
-    """One line with all candidates, best first."""
-    answers = [
+def _as_dict(
+    number: int, source: str, candidates: Sequence[Channel], weights: ChannelWeights
+) -> dict[str, Any]:
+    """Return a line with all candidates, best first."""
+    hypotheses = [
         {
-            **asdict(one.hypothesis),
-            "score": one.score(weights),
-            "reverse_log_prob": one.reverse,
-            "language_log_prob": one.language,
+            **asdict(candidate.hypothesis),
+            "score": candidate.score(weights),
+            "reverse_log_prob": candidate.reverse,
+            "language_log_prob": candidate.language,
         }
-        for one in found
+        for candidate in candidates
     ]
-    return json_text({"line": number, "source": source, "hypotheses": answers})
+    return {"line": number, "source": source, "hypotheses": hypotheses}

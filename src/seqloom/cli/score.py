@@ -12,30 +12,41 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from seqloom.cli.drawing import check_drawing, write_drawing
-from seqloom.cli.options import HeadsColumn, Source, SourceColumn, Style, Target, TargetColumn
+from seqloom.cli.figures import check_figure, write_figure
+from seqloom.cli.options import (
+    Checkpoint,
+    Device,
+    HeadsColumn,
+    Json,
+    Source,
+    SourceColumn,
+    Style,
+    Target,
+    TargetColumn,
+)
+from seqloom.cli.options import Run as RunArgument
+from seqloom.cli.output import print_json, write_json_line
 from seqloom.errors import SeqloomError
-from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
-    from seqloom.config import Config
     from seqloom.data.config import DataConfig
     from seqloom.data.report import DataReport
-    from seqloom.decode.scoring import Score, Totals
+    from seqloom.decode.scoring import SequenceScore, Totals
+    from seqloom.run.config import Config
     from seqloom.types import Example
 
-_LINES_AT_A_TIME = 5000  # enough to fill batches of like lengths, few enough to stream
+_CHUNK_LINES = 5000  # enough for batches of similar length, few enough to stream
 
 
-class Scored(NamedTuple):
+class ScoredLine(NamedTuple):
     """A line and its score."""
 
     example: Example
-    score: Score
+    score: SequenceScore
 
     @property
     def text(self) -> str:
-        """What was scored: the target, or the text if it has none."""
+        """The scored text: the target, or the source of a line without target."""
         return self.example.source if self.example.target is None else self.example.target
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,38 +63,52 @@ class Scored(NamedTuple):
 
 
 def score(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: RunArgument,
     files: Annotated[
-        list[str] | None, typer.Argument(help="Tables of pairs, or text if the run learnt from text.")
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="Tables of pairs, or text files for a language model."),
     ] = None,
     source: Source = None,
     target: Target = None,
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     heads_column: HeadsColumn = None,
-    worst: Annotated[int, typer.Option(min=0, help="Lines of lowest log P per token to list.")] = 5,
-    out: Annotated[Path | None, typer.Option(help="Write every line's tokens and their log P: JSONL.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the worst lines token by token: .png, .svg.")] = None,
+    worst: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Number of lines with the lowest log P per token to list."),
+    ] = 5,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSONL file for the log P of every token of every line.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Figure of the worst lines, token by token: .png, .svg or .pdf."),
+    ] = None,
     style: Style = "page",
-    json_: Annotated[bool, typer.Option("--json", help="The summary and the worst lines as JSON.")] = False,
-    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    json_: Json = False,
+    checkpoint: Checkpoint = None,
+    device: Device = "auto",
 ) -> None:
-    """Tell how probable given targets are: log P of every token, perplexity, and the worst lines.
+    """Compute the log-probability and perplexity of given text.
 
-    Perplexity is per token, per word (between white space) and per byte of the text as written; the end of a
-    line counts as one of each. A masked language model gives a pseudo-perplexity, without the ends. A phrase
-    model gives the model score of its best derivation, which is no log P, and counts what it cannot say.
+    Perplexity is reported per token, per word (separated by white space) and per byte of the original text;
+    the end of a line counts as one of each. Masked language models have a pseudo-perplexity, which excludes
+    the ends. Phrase models have the model score of the best derivation, which is not a log-probability;
+    targets without a derivation are counted.
+
+    Examples:
+      seqloom score runs/de-en test.tsv --worst 10
+      seqloom score runs/lm text.txt --out scores.jsonl
     """
-    from seqloom.cli.score_derivations import Scorings, score_derivations
+    from seqloom.cli.score_derivations import ScoringOptions, score_derivations
     from seqloom.data.report import DataReport, clean
     from seqloom.decode.scoring import Totals
-    from seqloom.loading import has_own_search, load_scorer, use_of
     from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
-    from seqloom.run import Run
+    from seqloom.run.directory import Run
+    from seqloom.run.load import has_own_search, load_scorer, use_of
 
-    check_drawing(plot, style)
+    check_figure(plot, style)
     if out:
         check_can_write(out)
     config = Run.open(run).config()
@@ -97,42 +122,42 @@ def score(
     report = DataReport()
     examples = clean(_read(data, files or [], source, target, report), report)
     if has_own_search(config):
-        score_derivations(Scorings(run, checkpoint, worst, out, plot, json_), examples, report)
+        score_derivations(ScoringOptions(run, checkpoint, worst, out, plot, json_), examples, report)
         return
     scorer = load_scorer(run, checkpoint=checkpoint, device=device)
-    totals, lowest = Totals(), list[Scored]()
+    totals, lowest = Totals(), list[ScoredLine]()
     with output(out) if out else nullcontext() as stream, counter("scored") as advance:
-        while chunk := list(islice(examples, _LINES_AT_A_TIME)):
+        while chunk := list(islice(examples, _CHUNK_LINES)):
             pairs = [("", e.source) if e.target is None else (e.source, e.target) for e in chunk]
             scores = scorer.score(pairs, heads=[e.heads for e in chunk], on_progress=advance)
-            scored = [Scored(*one) for one in zip(chunk, scores, strict=True)]
+            scored = [ScoredLine(*one) for one in zip(chunk, scores, strict=True)]
             for one in scored:
                 totals.add(one.text, one.score)
                 if stream:
-                    stream.write(json_text(one.as_dict()) + "\n")
+                    write_json_line(stream, one.as_dict())
             lowest = nsmallest(worst, [*lowest, *scored], key=lambda one: one.score.mean)
         if not totals.lines:
             report.refuse_if_mostly_gone()
     if report.dropped:
-        print(f"left out: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
+        print(f"skipped: {report.summary()}; first: line {report.lines[0].line}", file=sys.stderr)
     if plot:
         from seqloom.inspect.surprisal import Surprisals
 
         shown = Surprisals([(one.score.tokens, one.score.log_probs) for one in lowest])
-        write_drawing(shown, plot, style=style)
+        write_figure(shown, plot, style=style)
     facts = _facts(totals, pseudo=use_of(config) == "fill", left_out=report.dropped)
     if json_:
-        print(json_text({**facts, "worst": [one.as_dict() for one in lowest]}, indent=2))
+        print_json({**facts, "worst": [one.as_dict() for one in lowest]})
     else:
         print("\n".join(_plain(facts, lowest)))
 
 
 def _data(config: Config, columns: Mapping[str, str | None]) -> DataConfig:
-    """Return how the run's own data is read, with other columns if they are named."""
-    from seqloom.loading import use_of
+    """Return the data options of the run, with the columns that are given."""
+    from seqloom.run.load import use_of
 
     values: dict[str, str | None] = {name: value for name, value in columns.items() if value}
-    if config.data.is_text and use_of(config) == "translate":  # it learnt to restore: pairs of hidden and whole
+    if config.data.is_text and use_of(config) == "translate":  # trained to restore text: score pairs
         values = {"format": "auto", "target_column": None, **values}
     return config.data.model_copy(update=values)
 
@@ -151,17 +176,17 @@ def _check_given(
         check_has_columns(file, data.format, columns)
     if data.is_text and (source or target):
         raise SeqloomError(
-            "This run learnt from plain text, which has no source and target.",
-            "name the files of text without --source and --target",
+            "This run was trained on plain text, which has no source and target.",
+            "give text files, without --source and --target",
         )
     if bool(source) != bool(target) or bool(files) == bool(source):
-        raise SeqloomError("It is not clear what to score.", "name files, or both --source and --target")
+        raise SeqloomError("No files to score, or too many.", "give files, or both --source and --target")
 
 
 def _read(
     data: DataConfig, files: Sequence[str], source: str | None, target: str | None, report: DataReport
 ) -> Iterator[Example]:
-    """The lines to score: pairs, or texts if the run's data is text."""
+    """Yield the lines to score: pairs, or texts if the run was trained on text."""
     from seqloom.data.readers import read, read_parallel, read_source
 
     if source and target:
@@ -190,13 +215,13 @@ def _facts(totals: Totals, *, pseudo: bool, left_out: int) -> dict[str, Any]:
         "log_prob": totals.log_prob,
         **{f"{unit}s": count for unit, count in counts.items()},
         "unknown_tokens": totals.unknown,
-        # Only a probability of the whole text can be paid for in bits.
+        # Bits per byte need a probability of the whole text, which a masked model does not have.
         **({"pseudo_perplexity": perplexity} if pseudo else {"perplexity": perplexity}),
         **({} if pseudo else {"bits_per_byte": totals.bits_per_byte}),
     }
 
 
-def _plain(facts: dict[str, Any], worst: Sequence[Scored]) -> Iterator[str]:
+def _plain(facts: dict[str, Any], worst: Sequence[ScoredLine]) -> Iterator[str]:
     name = "perplexity" if "perplexity" in facts else "pseudo_perplexity"
     yield f"{'lines':<8}{facts['lines']:>12,}    log P {facts['log_prob']:,.1f}"
     for unit, value in facts[name].items():
@@ -205,7 +230,7 @@ def _plain(facts: dict[str, Any], worst: Sequence[Scored]) -> Iterator[str]:
     if "bits_per_byte" in facts:
         yield f"{'':<24}{facts['bits_per_byte']:.4g} bits per byte"
     if facts["unknown_tokens"]:
-        yield f"{facts['unknown_tokens']:,} tokens are unknown: they count as one and the same, which flatters"
+        yield f"{facts['unknown_tokens']:,} unknown tokens, all scored as one symbol: the perplexity is too low"
     if worst:
         yield "\nworst lines, log P per token:"
     several = len({one.example.file for one in worst}) > 1

@@ -1,4 +1,4 @@
-"""`seqloom score` of a model with a search of its own: its best derivation of every target."""
+"""`seqloom score` for phrase models: the best derivation of each target."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seqloom.cli.output import print_json, write_json_line
 from seqloom.errors import SeqloomError
-from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from seqloom.data.report import DataReport
     from seqloom.statistical.phrase.scorer import Reached
     from seqloom.types import Example
 
-_LINES_AT_A_TIME = 1000
-_NOTE = "a model score is a weighted sum of features, not a log-probability: it has no perplexity"
+_CHUNK_LINES = 1000
+_NOTE = "a model score is a weighted sum of features, not a log-probability, so there is no perplexity"
 
 
 @dataclass(frozen=True)
-class Scorings:
-    """What is asked for on the command line."""
+class ScoringOptions:
+    """The options of the command."""
 
     run: Path
     checkpoint: str | None
@@ -36,7 +36,7 @@ class Scorings:
 
 
 class Line(NamedTuple):
-    """A pair and how it was reached."""
+    """A pair and its best derivation."""
 
     example: Example
     found: Reached
@@ -60,7 +60,7 @@ class Line(NamedTuple):
 
 @dataclass
 class _Sums:
-    """Sums over lines; score and words are those of lines that were reached."""
+    """Sums over lines; score and words include only lines with a derivation."""
 
     lines: int = 0
     unreachable: int = 0
@@ -81,41 +81,44 @@ class _Sums:
             self.features[name] = self.features.get(name, 0.0) + value
 
 
-def score_derivations(asked: Scorings, examples: Iterator[Example], report: DataReport) -> None:
-    """Prints the model scores of given targets, the worst of them, and which cannot be said at all."""
-    from seqloom.loading import load_derivations
+def score_derivations(options: ScoringOptions, examples: Iterator[Example], report: DataReport) -> None:
+    """Print the model scores of given targets, the worst ones, and those without a derivation."""
     from seqloom.outputs import output
     from seqloom.progress import counter
+    from seqloom.run.load import load_derivations
 
-    if asked.plot:
+    if options.plot:
         raise SeqloomError(
-            f"--plot draws log P token by token, and the model of {asked.run} has none.",
-            "leave it out; --out has the score of every phrase",
+            f"--plot needs token probabilities, which the model of {options.run} does not have.",
+            "leave it out; --out writes the score of every phrase",
         )
-    scorer = load_derivations(asked.run, checkpoint=asked.checkpoint)
-    sums, lowest, unsaid = _Sums(), list[Line](), list[Line]()
-    with output(asked.out) if asked.out else nullcontext() as stream, counter("scored") as advance:
-        while chunk := list(islice(examples, _LINES_AT_A_TIME)):
+    scorer = load_derivations(options.run, checkpoint=options.checkpoint)
+    sums, lowest, unreachable = _Sums(), list[Line](), list[Line]()
+    with output(options.out) if options.out else nullcontext() as stream, counter("scored") as advance:
+        while chunk := list(islice(examples, _CHUNK_LINES)):
             found = scorer.score([(e.source, e.target or "") for e in chunk], on_progress=advance)
             lines = [Line(*one) for one in zip(chunk, found, strict=True)]
             for line in lines:
                 sums.add(line.found)
                 if stream:
-                    stream.write(json_text(line.as_dict()) + "\n")
+                    write_json_line(stream, line.as_dict())
             reached = [line for line in lines if line.found.score is not None]
-            lowest = nsmallest(asked.worst, [*lowest, *reached], key=lambda line: line.found.mean or 0.0)
-            unsaid += [line for line in lines if line.found.score is None][: asked.worst - len(unsaid)]
+            lowest = nsmallest(options.worst, [*lowest, *reached], key=lambda line: line.found.mean or 0.0)
+            missing = [line for line in lines if line.found.score is None]
+            unreachable += missing[: options.worst - len(unreachable)]
         if not sums.lines:
             report.refuse_if_mostly_gone()
     if report.dropped:
-        print(f"left out: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
-    if asked.json:
-        print(json_text(_facts(sums, report, lowest, unsaid), indent=2))
+        print(f"skipped: {report.summary()}; first: line {report.lines[0].line}", file=sys.stderr)
+    if options.json:
+        print_json(_facts(sums, report, lowest, unreachable))
     else:
-        print("\n".join(_plain(sums, lowest, unsaid)))
+        print("\n".join(_plain(sums, lowest, unreachable)))
 
 
-def _facts(sums: _Sums, report: DataReport, lowest: Sequence[Line], unsaid: Sequence[Line]) -> dict[str, Any]:
+def _facts(
+    sums: _Sums, report: DataReport, lowest: Sequence[Line], unreachable: Sequence[Line]
+) -> dict[str, Any]:
     return {
         "lines": sums.lines,
         "left_out": report.dropped,
@@ -126,21 +129,21 @@ def _facts(sums: _Sums, report: DataReport, lowest: Sequence[Line], unsaid: Sequ
         "phrases": sums.phrases,
         "features": sums.features,
         "worst": [line.as_dict() for line in lowest],
-        "unreachable_lines": [line.as_dict() for line in unsaid],
+        "unreachable_lines": [line.as_dict() for line in unreachable],
     }
 
 
-def _plain(sums: _Sums, lowest: Sequence[Line], unsaid: Sequence[Line]) -> Iterator[str]:
-    yield f"{'lines':<12}{sums.lines:>12,}    model score {sums.score:,.1f} (no log P: no perplexity)"
+def _plain(sums: _Sums, lowest: Sequence[Line], unreachable: Sequence[Line]) -> Iterator[str]:
+    yield f"{'lines':<12}{sums.lines:>12,}    model score {sums.score:,.1f} (not a log-probability)"
     share = 100 * sums.unreachable / max(1, sums.lines)
-    yield f"{'unreachable':<12}{sums.unreachable:>12,}    {share:.1f} %: no derivation says them"
-    yield f"{'words':<12}{sums.words:>12,}    {sums.score / max(1, sums.words):.4g} per word of what is reached"
-    yield f"{'phrases':<12}{sums.phrases:>12,}    {sums.words / max(1, sums.phrases):.3g} words in each"
+    yield f"{'unreachable':<12}{sums.unreachable:>12,}    {share:.1f} % have no derivation"
+    yield f"{'words':<12}{sums.words:>12,}    score {sums.score / max(1, sums.words):.4g} per reachable word"
+    yield f"{'phrases':<12}{sums.phrases:>12,}    {sums.words / max(1, sums.phrases):.3g} words per phrase"
     if lowest:
         yield "\nworst lines, model score per word:"
     for line in lowest:
         yield f"{line.found.mean:8.3f}  {line}"
-    if unsaid:
-        yield f"\nthe first of {sums.unreachable:,} unreachable lines:"
-    for line in unsaid:
+    if unreachable:
+        yield f"\nfirst of {sums.unreachable:,} unreachable lines:"
+    for line in unreachable:
         yield f"          {line}"

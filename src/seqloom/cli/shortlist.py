@@ -3,51 +3,65 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from seqloom.cli.options import Json, Threads
+from seqloom.cli.options import Run as RunArgument
+from seqloom.cli.output import print_json
 from seqloom.errors import SeqloomError
-from seqloom.strict_json import json_text
 
 
 def shortlist(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: RunArgument,
     data: Annotated[
-        str | None, typer.Option(help="A table of pairs to learn from instead of the run's training pairs.")
+        str | None,
+        typer.Option(metavar="FILE", help="Table of pairs to learn from.", show_default="data of the run"),
     ] = None,
-    translations: Annotated[int, typer.Option(min=1, max=1_000_000, help="Of every source token.")] = 50,
-    frequent: Annotated[int, typer.Option(min=0, help="Target tokens that are always allowed.")] = 300,
-    pairs: Annotated[int, typer.Option(min=1, help="Learn from so many pairs at the most.")] = 1_000_000,
-    threads: Annotated[int | None, typer.Option(min=1, help="Processors to use; all if not given.")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    translations: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="Number of translations per source token.")
+    ] = 50,
+    frequent: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Number of most frequent target tokens, always included.")
+    ] = 300,
+    pairs: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Maximum number of pairs to learn from.")
+    ] = 1_000_000,
+    threads: Threads = None,
+    json_: Json = False,
 ) -> None:
-    """Learn which target tokens each source token may need, so that decoding looks at no others.
+    """Build a lexical shortlist for faster decoding.
 
-    Writes RUN/shortlist; then translate, evaluate and others take --set search.shortlist=true.
+    Learns from word alignments which target tokens each source token can need, and writes RUN/shortlist. With
+    --set search.shortlist=true, translate and evaluate compute scores for these tokens only.
+
+    Examples:
+      seqloom shortlist runs/de-en
+      seqloom translate runs/de-en test.de --set search.shortlist=true
     """
-    from seqloom.corpus import Corpus
-    from seqloom.loading import use_of
-    from seqloom.machine import checked_threads
+    from seqloom.data.corpus import Corpus
     from seqloom.progress import counter
     from seqloom.registry import architecture
-    from seqloom.run import Run
+    from seqloom.run.directory import Run
+    from seqloom.run.load import use_of
     from seqloom.statistical.alignment.shortlist import coverage, make_shortlist
+    from seqloom.system import checked_threads
 
     opened = Run.open(run)
     config, tokenizers = opened.config(), opened.tokenizers()
-    if architecture(config.model.name).counting or use_of(config) != "translate":
+    if architecture(config.model.name).fitted or use_of(config) != "translate":
         raise SeqloomError(
-            f"The model of {run} ({config.model.name}) can have no shortlist: it has no output layer, or it "
-            "does not translate.",
-            "shortlists are for neural models of pairs",
+            f"The model of {run} ({config.model.name}) cannot use a shortlist.",
+            "shortlists are for neural translation models",
         )
     if tokenizers.frames:
-        raise SeqloomError(f"The sources of {run} are frames, which have no translations.", "decode without it")
+        raise SeqloomError(
+            f"The sources of {run} are feature frames, which have no shortlist.", "decode without a shortlist"
+        )
     whole = config.data.model_copy(update={"stream": False})
     if data is None:
-        prepared = Corpus(whole, config.text).reopen(opened)
+        prepared = Corpus(whole, config.text).reopen(opened.data_record(), opened.tokenizers())
     else:
         other = whole.model_copy(update={"train": (data,), "source": None, "target": None, "weights": ()})
         prepared = Corpus(other, config.text).prepare(lambda text: print(text, file=sys.stderr), tokenizers)
@@ -67,11 +81,11 @@ def shortlist(
     table.save(opened.shortlist_folder, tokenizers)
     if json_:
         facts = {"translations": translations, "frequent": frequent, "learned_from": len(learned)}
-        print(json_text({**facts, **found.as_dict(), "vocabulary": tokenizers.target.size}, indent=2))
+        print_json({**facts, **found.as_dict(), "vocabulary": tokenizers.target.size})
         return
     print(f"learned from {len(learned):,} pairs: {translations} translations, {frequent} frequent tokens")
     print(
-        f"on {found.pairs:,} validation pairs a list has {found.mean_size:,.0f} of {tokenizers.target.size:,} "
-        f"tokens, and {100 * found.share:.1f} % of the references' tokens are on it"
+        f"{found.pairs:,} validation pairs: {found.mean_size:,.0f} of {tokenizers.target.size:,} tokens per "
+        f"list on average, which contain {100 * found.share:.1f} % of the reference tokens"
     )
-    print(f"use it: seqloom translate {run} FILE --set search.shortlist=true")
+    print(f"to use it: seqloom translate {run} FILE --set search.shortlist=true")

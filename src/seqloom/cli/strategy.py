@@ -1,4 +1,4 @@
-"""The decoding strategy that the flags of a command ask for."""
+"""The decoding strategy selected by the options of a command."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _FLAGS = ("beam", "nbest", "sample", "mbr", "samples", *_SAMPLING)
 def choose_strategy(
     parameters: Mapping[str, Any], *, named: str | None, options: Mapping[str, Any], search: Mapping[str, Any]
 ) -> Strategy:
-    """Return the strategy that is asked for; flags that contradict each other are an error.
+    """Return the selected strategy; contradictory options are an error.
 
-    `parameters` are those of the command, by name; a flag that is not given is None or False. `named` is the
-    value of --strategy, `options` are its options, `search` the search options that are given.
+    `parameters` are those of the command by name, None or False if not given. `named` is the value of
+    --strategy, `options` are its options, and `search` are the given search options.
     """
     flags = {name: parameters.get(name) for name in _FLAGS}
     given = {name: value for name, value in flags.items() if value is not None and value is not False}
     if named is not None:
         strategy = _named(named, given, options)
     elif options:
-        raise SeqloomError(f"strategy.{next(iter(options))} needs a strategy.", "add --strategy NAME")
+        raise SeqloomError(f"strategy.{next(iter(options))} needs --strategy.", "add --strategy NAME")
     else:
         strategy = _from_flags(given)
     strategy.check_options(search)
@@ -46,7 +46,7 @@ def _named(name: str, given: Mapping[str, Any], options: Mapping[str, Any]) -> S
 
 
 def _from_flags(given: Mapping[str, Any]) -> Strategy:
-    from seqloom.decode.risk import UtilityName
+    from seqloom.decode.mbr import UtilityName
     from seqloom.decode.strategies import BeamSearch, MinimumBayesRisk, Sampling
 
     beam, mbr = given.get("beam"), given.get("mbr")
@@ -55,7 +55,7 @@ def _from_flags(given: Mapping[str, Any]) -> Strategy:
     sampling = {name: given[name] for name in _SAMPLING if name in given}
     if "samples" in given and mbr is None:
         raise SeqloomError(
-            f"--samples {given['samples']} needs --mbr.", "to see several samples: --sample --nbest N"
+            f"--samples {given['samples']} needs --mbr.", "for several samples per line: --sample --nbest N"
         )
     if "sample" in given and beam is not None:
         raise SeqloomError(f"--beam {beam} and --sample exclude each other.", "leave one of them out")

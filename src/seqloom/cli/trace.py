@@ -1,4 +1,4 @@
-"""`seqloom translate --trace`: the search trees of a few lines in one file."""
+"""`seqloom translate --trace`: the search trees of up to 100 lines in one file."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from seqloom.strict_json import json_text
 if TYPE_CHECKING:
     from seqloom.types import Example
 
-MOST_LINES = 100  # a tree takes some 30 kB, and the search that can be watched is slow
+MOST_LINES = 100  # a tree takes about 30 kB, and the search that records it is slow
 
 
 def engine_to_trace(path: Path, engine: str, *, is_plain: bool) -> str:
-    """The engine whose search can be watched; what cannot be traced is an error before any work."""
+    """Return the engine that can record its search; raise an error if the search cannot be traced."""
     from seqloom.outputs import check_can_write
 
     check_can_write(path)
     if not is_plain:
         raise SeqloomError(
-            "--trace shows the beam of one model; ensembles, samples and least risk have no such tree.",
+            "--trace needs a beam search with one model, without --ensemble, --sample and --mbr.",
             "leave it out",
         )
     if engine == "ctranslate2":
         raise SeqloomError(
-            "--trace needs the engine torch: CTranslate2 cannot be watched.", "leave --engine out"
+            "--trace needs --engine torch; CTranslate2 does not expose its search.", "leave out --engine"
         )
     return "torch"
 
 
 def trace_searches(path: Path, translator: object, examples: Iterator[Example]) -> Iterator[Example]:
-    """Writes a JSON list with the tree of every line, and hands the lines on."""
+    """Write a JSON list with the search tree of each line; return an iterator over the same lines."""
     from seqloom.decode.torch_translator import TorchTranslator
     from seqloom.inspect.heads import head_attention
     from seqloom.inspect.searchtree import search_tree
@@ -43,21 +43,21 @@ def trace_searches(path: Path, translator: object, examples: Iterator[Example]) 
 
     if not isinstance(translator, TorchTranslator):
         raise SeqloomError(
-            "--trace needs a model that generates token by token; this one has a search of its own.",
-            "see seqloom inspect stacks",
+            "--trace needs a model that generates token by token.",
+            "for a phrase model, use seqloom inspect stacks",
         )
     lines = list(islice(examples, MOST_LINES + 1))
     if len(lines) > MOST_LINES:
         raise SeqloomError(
-            f"--trace writes the search of at most {MOST_LINES} lines, and there are more.",
-            "give the lines that you want to look at",
+            f"--trace accepts at most {MOST_LINES} lines, and the input has more.",
+            "give only the lines that you want to trace",
         )
     trees = []
     with counter("traced", total=len(lines)) as advance:
         for number, line in enumerate(lines, 1):
             tree = search_tree(translator, line.source, heads=line.heads, prefix=line.target or "")
-            looked = head_attention(translator, line.source, tree.answer, heads=line.heads)
-            attention = {"attention": looked.to_dict()} if looked else {}
+            heads = head_attention(translator, line.source, tree.answer, heads=line.heads)
+            attention = {"attention": heads.to_dict()} if heads else {}
             trees.append(json_text({"line": number, **tree.to_dict(), **attention}))
             advance(1)
     write_output(path, "[\n" + ",\n".join(trees) + "\n]\n")

@@ -4,82 +4,89 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqloom.cli.launch import ON_THIS_MACHINE, launch
 from seqloom.cli.options import (
     Beam,
+    Checkpoint,
     Column,
+    Device,
+    Engine,
+    Ensemble,
+    EnsembleSpace,
     HeadsColumn,
     Mbr,
     MinP,
+    OutputFile,
+    Run,
     Sample,
     Samples,
     Seed,
-    Set,
+    SetSearch,
     SourceColumn,
     Strategy,
     Temperature,
+    Threads,
     TopK,
     TopP,
     Typical,
 )
+from seqloom.cli.output import print_flag_counts, write_json_line
+from seqloom.cli.processes import Processes, launch
 from seqloom.errors import SeqloomError
-from seqloom.strict_json import json_text
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
+    from seqloom.data.report import DataReport
     from seqloom.decode.translator import Capability, Translator
     from seqloom.types import Example, Hypothesis, Request
 
-_LINES_AT_A_TIME = 5000  # enough to fill batches of like lengths, few enough to stream
-_VOTING = "Several models"
+_CHUNK_LINES = 5000  # enough for batches of similar length, few enough to stream
 
 
 def translate(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
-    file: Annotated[str, typer.Argument(help="Lines to translate, or a table; - is standard input.")] = "-",
+    run: Run,
+    file: Annotated[
+        str, typer.Argument(help="Text file with one line per sentence, or a table; - is standard input.")
+    ] = "-",
     beam: Beam = None,
-    nbest: Annotated[int | None, typer.Option(help="Outputs per line (default: 1).")] = None,
-    json_: Annotated[bool, typer.Option("--json", help="One JSON object per line, with scores.")] = False,
-    alignment: Annotated[bool, typer.Option(help="Add the attention weights to the JSON.")] = False,
+    nbest: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of outputs per line.", show_default="1")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with scores.")] = False,
+    alignment: Annotated[bool, typer.Option(help="Include the attention weights in the JSON.")] = False,
     source_column: SourceColumn = None,
     heads_column: HeadsColumn = None,
     format: Annotated[
-        str, typer.Option(help="auto (by suffix), text, conllu, tsv, csv, jsonl or parquet.")
+        str,
+        typer.Option(help="Input format: auto (by suffix), text, conllu, tsv, csv, jsonl or parquet."),
     ] = "auto",
-    checkpoint: Annotated[str | None, typer.Option(help="e.g. step-500; the best one if not given.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    engine: Annotated[
-        str, typer.Option(help="torch, ctranslate2, or auto: the fastest that is exact.")
-    ] = "auto",
-    prefix_column: Annotated[
-        str | None, typer.Option(help="Column of a table with the beginning of each output.")
-    ] = None,
+    checkpoint: Checkpoint = None,
+    device: Device = "auto",
+    engine: Engine = "auto",
+    prefix_column: Annotated[str | None, typer.Option(help="Column with the beginning of each output.")] = None,
     require_column: Annotated[
-        str | None, typer.Option(help="Column with the words or phrases of each output, separated by ;")
+        str | None,
+        typer.Option(help="Column with words or phrases that each output must contain, separated by ;"),
     ] = None,
     column: Column = None,
-    set_: Set = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Processors to use; all if not given.")] = None,
-    processes: Annotated[int, typer.Option(min=1, help=ON_THIS_MACHINE)] = 1,
-    out: Annotated[Path | None, typer.Option(help="Write to this file instead of standard output.")] = None,
+    set_: SetSearch = None,
+    threads: Threads = None,
+    processes: Processes = 1,
+    out: OutputFile = None,
     flush: Annotated[
         bool, typer.Option("--flush", help="Translate and write each line as soon as it is read.")
     ] = False,
-    trace: Annotated[Path | None, typer.Option(help="Write the search tree of every line: JSON.")] = None,
-    ensemble: Annotated[
-        list[Path] | None,
-        typer.Option(help="Another run that votes on every token; may be repeated.", rich_help_panel=_VOTING),
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON file for the search tree of each line.")
     ] = None,
-    ensemble_space: Annotated[
-        str, typer.Option(help="What is averaged: probability or log.", rich_help_panel=_VOTING)
-    ] = "probability",
+    ensemble: Ensemble = None,
+    ensemble_space: EnsembleSpace = "probability",
     strategy: Strategy = None,
     sample: Sample = False,
     temperature: Temperature = None,
@@ -91,44 +98,36 @@ def translate(
     mbr: Mbr = None,
     samples: Samples = None,
 ) -> None:
-    """Translate text, one output line per input line. Suspicious outputs are counted at the end.
+    """Translate text, one output line per input line.
 
-    With several outputs per line, e.g. by --nbest, each follows the number of its input line and its score.
-    The score is that of the search; of --mbr it is the expected utility, of --sample log P.
+    Suspicious outputs are counted at the end. With several outputs per line (--nbest), each output follows the
+    number of its input line and its score: the search score, the expected utility for --mbr, or the
+    log-probability for --sample.
+
+    Examples:
+      seqloom translate runs/de-en test.de --out test.en
+      echo "ein kleines Haus" | seqloom translate runs/de-en --nbest 3
+      seqloom translate runs/a test.de --ensemble runs/b --beam 8
+      seqloom translate runs/de-en test.de --mbr chrf --samples 64
     """
-    from seqloom.cli.flags import print_flags
     from seqloom.cli.strategy import choose_strategy
     from seqloom.cli.trace import engine_to_trace, trace_searches
-    from seqloom.config import strategy_options
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import check_has_columns, read_source
     from seqloom.data.report import DataReport
     from seqloom.decode.distributed import distributed
-    from seqloom.exchange.engines import load_translator
+    from seqloom.decode.select import load_translator
+    from seqloom.distributed.process_group import init_process_group
     from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
-    from seqloom.team import joined
+    from seqloom.run.config import strategy_options
 
     if out:
         check_can_write(out)
-    if alignment and not json_:
-        raise SeqloomError("--alignment is part of the JSON output only.", "add --json")
-    search, own = strategy_options(set_ or ())
-    decoding = choose_strategy(locals(), named=strategy, options=own, search=search)
-    if alignment and "sampling" in decoding.needs:
-        raise SeqloomError("--alignment needs a search: samples have no alignment.", "use --beam")
-    if require_column and ("sampling" in decoding.needs or trace):
-        raise SeqloomError(
-            "--require-column needs a search: words cannot be required of samples, nor traced.",
-            "leave out --trace, --sample, or --mbr without --beam",
-        )
-    if flush and (trace or processes > 1):
-        raise SeqloomError(
-            "--flush translates one line at a time; --trace and --processes need all of them first.",
-            "leave out --flush, or --trace and --processes",
-        )
-    if processes > 1 and trace:
-        raise SeqloomError("--trace follows the search of one process.", "leave out --processes")
+    search, strategy_settings = strategy_options(set_ or ())
+    given = locals()
+    decoding = choose_strategy(given, named=strategy, options=strategy_settings, search=search)
+    _check_combination(given, samples="sampling" in decoding.needs)
     if processes > 1:
         launch(processes)
         return
@@ -136,7 +135,7 @@ def translate(
         engine = engine_to_trace(trace, engine, is_plain=decoding.is_beam_search and not ensemble)
     if engine == "auto" and not decoding.is_beam_search:
         engine = "torch"
-    asked: dict[Capability, object] = {
+    capabilities: dict[Capability, object] = {
         "alignment": alignment,
         "prefix": prefix_column,
         "required": require_column,
@@ -152,8 +151,8 @@ def translate(
     options = DataConfig.checked({"format": format}, "data")
     check_has_columns(file, options.format, columns)
     examples = read_source(file, format=options.format, **columns, report=report)
-    number, counts, joined_lines = 0, Counter[str](), 0
-    with joined(device) as team:
+    summary = _Summary()
+    with init_process_group(device) as group:
         loaded = load_translator(
             run,
             engine,
@@ -163,53 +162,87 @@ def translate(
             device=device,
             threads=threads,
             search={**search, **decoding.search_changes},
-            needs=decoding.needs | {need for need, given in asked.items() if given},
+            needs=decoding.needs | {need for need, option in capabilities.items() if option},
             scores=json_,
         )
-        with distributed(loaded, team) as translator:
-            if translator is None:  # this process served the main one, which writes
+        with distributed(loaded, group) as translator:
+            if translator is None:  # a worker; the main process writes the output
                 return
             if trace:
                 examples = trace_searches(trace, translator, examples)
             ranked = decoding.outputs_per_line(translator.search) > 1
-            at_a_time = 1 if flush else _LINES_AT_A_TIME
             with output(out) as stream, counter("translated") as advance:
-                while chunk := list(islice(examples, at_a_time)):
-                    requests = _requests(chunk, number + 1, translator, prefix_column, require_column)
+                for chunk in _chunks(examples, 1 if flush else _CHUNK_LINES):
+                    requests = _requests(chunk, summary.lines + 1, translator, columns)
                     outputs = decoding.translate(translator, requests, alignment=alignment, on_progress=advance)
                     for request, hypotheses in zip(requests, outputs, strict=True):
-                        number += 1
-                        counts.update(hypotheses[0].flags)
+                        summary.add(hypotheses)
                         if json_:
-                            lines = iter([_json(number, request.source, hypotheses, translator.engine)])
+                            line = _as_dict(summary.lines, request.source, hypotheses, translator.engine)
+                            write_json_line(stream, line)
                         else:
-                            lines = _plain(number, hypotheses, ranked=ranked)
-                            joined_lines += any("\n" in one.text for one in hypotheses)
-                        stream.write("".join(f"{text}\n" for text in lines))
+                            stream.writelines(_plain(summary.lines, hypotheses, ranked=ranked))
                     if flush:
                         stream.flush()
-    print_flags(counts, number)
-    if joined_lines:
-        print(
-            f"note: line breaks in the outputs of {joined_lines:,} lines were replaced by spaces; --json keeps "
-            "them",
-            file=sys.stderr,
+    summary.print(report, keeps_line_breaks=json_)
+
+
+@dataclass
+class _Summary:
+    """What is printed on standard error after the last line."""
+
+    lines: int = 0
+    with_line_breaks: int = 0
+    flags: Counter[str] = field(default_factory=Counter)
+
+    def add(self, hypotheses: Sequence[Hypothesis]) -> None:
+        self.lines += 1
+        self.with_line_breaks += any("\n" in hypothesis.text for hypothesis in hypotheses)
+        self.flags.update(hypotheses[0].flags)
+
+    def print(self, report: DataReport, *, keeps_line_breaks: bool) -> None:
+        print_flag_counts(self.flags, self.lines)
+        if self.with_line_breaks and not keeps_line_breaks:
+            note = f"line breaks in {self.with_line_breaks:,} outputs are printed as spaces; --json keeps them"
+            print(f"note: {note}", file=sys.stderr)
+        if report.lines:
+            print(f"empty output: {report.summary()}; first: line {report.lines[0].line}", file=sys.stderr)
+
+
+def _check_combination(options: Mapping[str, Any], *, samples: bool) -> None:
+    """Raise an error if options exclude each other; `samples`: whether outputs are sampled."""
+    trace, several = options["trace"], options["processes"] > 1
+    if options["alignment"] and not options["json_"]:
+        raise SeqloomError("--alignment needs --json.", "add --json")
+    if options["alignment"] and samples:
+        raise SeqloomError("--alignment needs a beam search; samples have no alignment.", "use --beam")
+    if options["require_column"] and (samples or trace):
+        raise SeqloomError(
+            "--require-column needs a beam search without --trace.",
+            "leave out --trace, --sample, and --mbr without --beam",
         )
-    if report.lines:
-        print(f"left empty: {report.summary()}; the first is line {report.lines[0].line}", file=sys.stderr)
+    if options["flush"] and (trace or several):
+        raise SeqloomError(
+            "--flush translates one line at a time; --trace and --processes read all lines first.",
+            "leave out --flush, or --trace and --processes",
+        )
+    if several and trace:
+        raise SeqloomError("--trace works with one process only.", "leave out --processes")
+
+
+def _chunks(examples: Iterator[Example], size: int) -> Iterator[list[Example]]:
+    while chunk := list(islice(examples, size)):
+        yield chunk
 
 
 def _requests(
-    examples: Sequence[Example],
-    first: int,
-    translator: Translator,
-    prefix_column: str | None,
-    require_column: str | None,
+    examples: Sequence[Example], first: int, translator: Translator, columns: Mapping[str, str | None]
 ) -> list[Request]:
-    """Return a request per example; the line number, from `first`, is the key of its samples."""
+    """Return a request per example, with its line number, counted from `first`, as the key for sampling."""
     from seqloom.types import Request
 
     reads_trees = "trees" in translator.capabilities
+    prefix_column, require_column = columns["prefix_column"], columns["require_column"]
     return [
         Request(
             example.source,
@@ -223,17 +256,16 @@ def _requests(
 
 
 def _phrases(cell: str) -> tuple[str, ...]:
-    """Return the words and phrases of a cell, between semicolons."""
+    """Return the words and phrases of a cell, which are separated by semicolons."""
     return tuple(phrase for part in cell.split(";") if (phrase := part.strip()))
 
 
 def _plain(number: int, hypotheses: list[Hypothesis], *, ranked: bool) -> Iterator[str]:
     for hypothesis in hypotheses:
         text = hypothesis.text.replace("\n", " ")
-        yield f"{number}\t{hypothesis.score:.4f}\t{text}" if ranked else text
+        yield f"{number}\t{hypothesis.score:.4f}\t{text}\n" if ranked else f"{text}\n"
 
 
-def _json(number: int, source: str, hypotheses: list[Hypothesis], engine: str) -> str:
-    """Return one line of JSON; the score of an impossible output is null."""
-    found = [asdict(one) for one in hypotheses]
-    return json_text({"line": number, "source": source, "engine": engine, "hypotheses": found})
+def _as_dict(number: int, source: str, hypotheses: list[Hypothesis], engine: str) -> dict[str, Any]:
+    outputs = [asdict(hypothesis) for hypothesis in hypotheses]
+    return {"line": number, "source": source, "engine": engine, "hypotheses": outputs}

@@ -30,7 +30,7 @@ MIXED = re.compile(f"[{LATIN}][{OTHER}]|[{OTHER}][{LATIN}]")
 
 
 @dataclass
-class Finding:
+class CheckFinding:
     """How many lines show something, and the first of them."""
 
     count: int = 0
@@ -43,7 +43,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Lengths:
+class LengthSummary:
     """The distribution of a length; the histogram counts by powers of two (0, 1, 2-3, 4-7 …)."""
 
     min: int
@@ -63,10 +63,10 @@ class CorpusCheck:
     pairs: int  # lines that can be used: well formed, something on both sides
     distinct_sources: int
     distinct_pairs: int
-    lengths: dict[str, Lengths]
+    lengths: dict[str, LengthSummary]
     typical_ratio: float  # the median of target characters by source characters
-    findings: dict[str, Finding]
-    malformed: dict[str, Finding]  # the malformed lines by reason
+    findings: dict[str, CheckFinding]
+    malformed: dict[str, CheckFinding]  # the malformed lines by reason
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class _Pass:
         kinds = ("source_characters", "target_characters", "source_words", "target_words")
         self.lengths = {kind: array("I") for kind in kinds}
         self.findings = {
-            name: Finding() for name in ("empty", "identical", "control_characters", "mixed_scripts")
+            name: CheckFinding() for name in ("empty", "identical", "control_characters", "mixed_scripts")
         }
 
     def read(self, examples: Iterable[Example]) -> None:
@@ -154,7 +154,7 @@ class _Pass:
         distinct, start, count = np.unique(sources[first_of_pair], return_index=True, return_counts=True)
         several = first_of_pair[start[count > 1]]
         ratio, outliers = _ratio_outliers(*list(self.lengths.values())[:2])
-        malformed = Finding(report.dropped, [line.line for line in report.lines[:EXAMPLES]])
+        malformed = CheckFinding(report.dropped, [line.line for line in report.lines[:EXAMPLES]])
         return CorpusCheck(
             name=name,
             lines=report.total,
@@ -175,13 +175,13 @@ class _Pass:
             malformed=_by_reason(report),
         )
 
-    def _finding(self, positions: NDArray[np.int64]) -> Finding:
-        return Finding(len(positions), [self.line[i] for i in positions[:EXAMPLES]])
+    def _finding(self, positions: NDArray[np.int64]) -> CheckFinding:
+        return CheckFinding(len(positions), [self.line[i] for i in positions[:EXAMPLES]])
 
 
-def _by_reason(report: DataReport) -> dict[str, Finding]:
+def _by_reason(report: DataReport) -> dict[str, CheckFinding]:
     """Return the malformed lines of each reason, the most frequent one first."""
-    found = {reason: Finding(count) for reason, count in report.drops.most_common()}
+    found = {reason: CheckFinding(count) for reason, count in report.drops.most_common()}
     for line in report.lines:
         finding = found[line.reason]
         if len(finding.lines) < EXAMPLES:
@@ -206,13 +206,13 @@ def _ratio_outliers(source: array[int], target: array[int]) -> tuple[float, NDAr
     return float(np.exp(typical)), np.flatnonzero(distance > limit)
 
 
-def _distribution(values: array[int]) -> Lengths:
+def _distribution(values: array[int]) -> LengthSummary:
     import numpy as np
 
     numbers = np.asarray(values)
     powers = np.bincount(np.ceil(np.log2(numbers + 1.0)).astype(int))
     names = ("0", "1", *(f"{2 ** (i - 1)}-{2**i - 1}" for i in range(2, len(powers))))
-    return Lengths(
+    return LengthSummary(
         min=int(numbers.min()),
         median=float(np.median(numbers)),
         mean=round(float(numbers.mean()), 2),

@@ -49,7 +49,7 @@ _KNOWN = frozenset(f"{_ROLES} {_LANGUAGES}".split())
 
 
 @dataclass(frozen=True)
-class Selection:
+class ColumnSelection:
     """The columns that a reader needs; None is a column that the user has not named."""
 
     source: str | None
@@ -67,7 +67,7 @@ class Selection:
         return self.source is not None and self.targets is not None
 
 
-class Positions(NamedTuple):
+class ColumnPositions(NamedTuple):
     """The columns of a selection, counted from 0."""
 
     source: int
@@ -76,7 +76,7 @@ class Positions(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """What the first rows of a table show."""
 
     path: str
@@ -85,14 +85,14 @@ class Layout:
     widest: int  # the most columns of a row
 
     @classmethod
-    def of(cls, path: str, rows: Sequence[list[str]], selection: Selection) -> Layout:
+    def of(cls, path: str, rows: Sequence[list[str]], selection: ColumnSelection) -> TableLayout:
         """Return the layout of a TSV or CSV file whose first rows, without empty ones, are given."""
         first = rows[0] if rows else []
         header = first if _has_header(first, selection) or _is_above_numbers(rows, selection) else []
         widest = max(map(len, rows), default=0)
         return cls(path, header, header or _typical(rows), widest)
 
-    def positions(self, selection: Selection) -> Positions:
+    def positions(self, selection: ColumnSelection) -> ColumnPositions:
         """Return where the columns of a selection are; raise if that is not clear."""
         source = None if selection.source is None else self._position(selection.source)
         targets = [self._position(name) for name in selection.targets or ()]
@@ -103,8 +103,8 @@ class Layout:
         return chosen
 
     def completed(
-        self, selection: Selection, source: int | None, targets: list[int], others: list[int]
-    ) -> Positions:
+        self, selection: ColumnSelection, source: int | None, targets: list[int], others: list[int]
+    ) -> ColumnPositions:
         """Return these positions, and by the rule of this module those of columns that are not named."""
         missing = ["source"] if source is None else []
         missing += ["target"] if selection.targets is None else []
@@ -119,9 +119,9 @@ class Layout:
             found = [*free, width, width + 1]  # a row without such a column is malformed
         if source is None:
             source = found.pop(0)
-        return Positions(source, targets if selection.targets is not None else found[:1], others)
+        return ColumnPositions(source, targets if selection.targets is not None else found[:1], others)
 
-    def _is_first(self, selection: Selection) -> bool:
+    def _is_first(self, selection: ColumnSelection) -> bool:
         """Return whether the first column that is left is the source: nothing but a source is needed."""
         return selection.targets is not None and not selection.targets and not self.header
 
@@ -206,7 +206,7 @@ def _is_delimiter(candidate: str, lines: Sequence[str]) -> bool:
     return len(widths) == 1 and widths.pop() >= 2
 
 
-def _has_header(cells: Sequence[str], selection: Selection) -> bool:
+def _has_header(cells: Sequence[str], selection: ColumnSelection) -> bool:
     names = [cell.strip().lower() for cell in cells]
     if not all(map(is_number, selection.named)):
         return True
@@ -223,7 +223,7 @@ def _names_columns(names: Sequence[str]) -> bool:
     return len(distinct) > 1 and len(distinct) >= len(names) - 1 and all(map(_is_known, names))
 
 
-def _is_above_numbers(rows: Sequence[list[str]], selection: Selection) -> bool:
+def _is_above_numbers(rows: Sequence[list[str]], selection: ColumnSelection) -> bool:
     """Return whether the first row has no number, and a column that is not used has only numbers below it."""
     if len(rows) < _SEEN_NUMBERS + 1 or any(map(_is_numeric, rows[0])):
         return False

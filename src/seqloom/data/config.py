@@ -70,7 +70,7 @@ class DataConfig(Settings):
     valid_source: str | None = Field(None, description="the validation sources, one per line")
     valid_target: str | None = Field(None, description="the validation targets, one per line")
     source_column: Column | None = Field(
-        None, min_length=1, description="a column's name, or its number from 1; None: see docs/data.md"
+        None, min_length=1, description="a column's name, or its number from 1; None: see docs/guides/data.md"
     )
     target_column: Column | None = Field(
         None, min_length=1, description="the same; several references: 2,3,4; none: text without targets"

@@ -27,7 +27,7 @@ _CHUNK_OF_FRAMES = 200  # the same of files of features, which are larger
 
 
 @dataclass(frozen=True)
-class Encoder:
+class Numericalizer:
     """What makes rows of ids of examples; a source of frames may have `max_frames`, all else `max_length`."""
 
     tokenizers: TokenizerPair

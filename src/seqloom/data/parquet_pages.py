@@ -15,16 +15,16 @@ _DICTIONARY_PAGE = 2
 _PREFIX_ENCODING = "DELTA_BYTE_ARRAY"  # a cell may repeat the beginning of the one before it
 
 
-class Sizes(NamedTuple):
+class PageSizes(NamedTuple):
     """Bytes of unpacked pages."""
 
     largest_page: int = 0
     largest_repeated: int = 0  # of pages whose bytes may be part of many cells
 
 
-def unpacked_sizes(path: str, metadata: Any, columns: set[str]) -> Sizes:
+def unpacked_sizes(path: str, metadata: Any, columns: set[str]) -> PageSizes:
     """Return the largest sizes of the pages of these columns; `metadata` is pyarrow's."""
-    sizes = Sizes()
+    sizes = PageSizes()
     with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
             for chunk in map(group.column, range(group.num_columns)):
@@ -33,7 +33,7 @@ def unpacked_sizes(path: str, metadata: Any, columns: set[str]) -> Sizes:
                     continue
                 for kind, size in _pages(content, *_extent(chunk)):
                     repeated = kind == _DICTIONARY_PAGE or _PREFIX_ENCODING in chunk.encodings
-                    sizes = Sizes(max(sizes[0], size), max(sizes[1], size if repeated else 0))
+                    sizes = PageSizes(max(sizes[0], size), max(sizes[1], size if repeated else 0))
     return sizes
 
 

@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
-from seqloom.data.columns import Selection
+from seqloom.data.columns import ColumnSelection
 from seqloom.data.config import DataConfig, Format, Part
 from seqloom.data.lines import lines, shown
 from seqloom.data.report import DataReport
 from seqloom.data.shards import Shard, check_read_again, corpora
-from seqloom.data.syntax import Sentence, parse_heads, read_conllu
+from seqloom.data.syntax import ConlluSentence, parse_heads, read_conllu
 from seqloom.data.tables import SUFFIXES, Malformed, Picked, rows, suffix, table_format
 from seqloom.errors import SeqloomError
 from seqloom.text.features import is_features, located
-from seqloom.types import Example, Heads
+from seqloom.types import DependencyTree, Example
 
 _LOOKED_AT = 10  # sources that tell whether a corpus is text
 
@@ -104,7 +104,7 @@ def read(
 
     Of several target columns (`2,3,4`) the first is the target; the others are in `columns`, as written.
     """
-    selection = Selection(source_column, _names(target_column), [heads_column] if heads_column else [])
+    selection = ColumnSelection(source_column, _names(target_column), [heads_column] if heads_column else [])
     for row, picked in rows(path, table_format(path, format), selection):
         report.total += 1
         if isinstance(picked, str):
@@ -118,7 +118,7 @@ def read(
             report.drop(example, str(fault))
 
 
-def _heads(picked: Picked, column: str) -> Heads:
+def _heads(picked: Picked, column: str) -> DependencyTree:
     return parse_heads(picked.others[column], picked.source)
 
 
@@ -206,7 +206,7 @@ def _table_sources(
 ) -> Iterator[tuple[Example, str]]:
     """Yield every source, and what is wrong with it."""
     others = [name for name in (prefix_column, require_column, heads_column) if name]
-    for row, picked in rows(path, format, Selection(source_column, [], others)):
+    for row, picked in rows(path, format, ColumnSelection(source_column, [], others)):
         if isinstance(picked, str):
             yield Example(row.text, line=row.line, file=path), picked
             continue
@@ -243,10 +243,10 @@ def read_parallel(source: str, target: str, report: DataReport) -> Iterator[Exam
             yield example
 
 
-def _sentences(path: str, *, conllu: bool) -> Iterator[Sentence]:
+def _sentences(path: str, *, conllu: bool) -> Iterator[ConlluSentence]:
     """The sentences of a CoNLL-U file, or the lines of any other."""
     if conllu:
         yield from read_conllu(path)
         return
     for number, line in enumerate(lines(path), 1):
-        yield Sentence(number, line)
+        yield ConlluSentence(number, line)

@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.data.encoding import Encoder, Ids, Row
+from seqloom.data.encoding import Ids, Numericalizer, Row
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
 from seqloom.files import new_folder, sealed, sha256, unsealed, write_atomically
@@ -43,7 +43,7 @@ class Tokens:
             self.ids["source"] = ids["source"].reshape(-1, features)
 
     @classmethod
-    def of(cls, examples: Iterable[Example], encoder: Encoder, report: DataReport) -> Tokens:
+    def of(cls, examples: Iterable[Example], encoder: Numericalizer, report: DataReport) -> Tokens:
         """These examples, in memory; what is left out or cut goes to the report."""
         dtypes = encoder.dtypes
         ids = {side: [np.empty(0, dtype)] for side, dtype in dtypes.items()}
@@ -123,7 +123,7 @@ class TokenStore(Tokens):
         cls,
         folder: str | Path,
         examples: Iterable[Example],
-        encoder: Encoder,
+        encoder: Numericalizer,
         *,
         on_progress: Callable[[int], None] | None = None,
     ) -> TokenStore:
@@ -193,7 +193,7 @@ def cache_key(*parts: str) -> str:
 class _Writer:
     """Appends to the files of both sides and of the trees; describes them in meta.json when all went well."""
 
-    def __init__(self, folder: Path, encoder: Encoder) -> None:
+    def __init__(self, folder: Path, encoder: Numericalizer) -> None:
         self._folder = folder
         self._fingerprint = encoder.tokenizers.fingerprint
         self._features, self._dtypes = encoder.features, encoder.dtypes

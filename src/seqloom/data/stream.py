@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from seqloom.data.batching import Collate, Indices, Position, batches_of, prefetch
-from seqloom.data.encoding import Encoder
+from seqloom.data.encoding import Numericalizer
 from seqloom.data.mixture import ORDER, WINDOW, Mixture
 from seqloom.data.report import DataReport
 from seqloom.data.store import Tokens
@@ -35,7 +35,7 @@ class PairSource:
     corpora: Sequence[Sequence[StreamedShard]]
     mixture: Mixture
     keep: Callable[[Example], bool]  # False: held out, so it has a place in a window but is in no batch
-    encoder: Encoder
+    encoder: Numericalizer
 
     def __len__(self) -> int:
         return self.mixture.pairs

@@ -14,14 +14,14 @@ from seqloom.errors import SeqloomError
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.text.training import SPACE
-from seqloom.types import CONTINUES, UNK, Heads
+from seqloom.types import CONTINUES, UNK, DependencyTree
 
 _MARK = SPACE.encode()
 _WORD = re.compile(rb"(?:^M*|M+)(?!M|\Z)".replace(b"M", b"(?:" + _MARK + b")"))  # where words begin
 _COLUMNS = 10  # of a word in CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC
 
 
-def parse_heads(column: str, text: str) -> Heads:
+def parse_heads(column: str, text: str) -> DependencyTree:
     """The heads that a column such as `2 0 2` gives to the words of a text; Malformed says what is wrong."""
     try:
         heads = tuple(map(int, column.split()))
@@ -33,7 +33,7 @@ def parse_heads(column: str, text: str) -> Heads:
     return heads
 
 
-def _check_tree(heads: Heads) -> None:
+def _check_tree(heads: DependencyTree) -> None:
     """Several roots are allowed: a line may hold two sentences, or a tag before one."""
     if not all(0 <= head <= len(heads) for head in heads):
         raise Malformed("a head is not the number of a word")
@@ -50,16 +50,16 @@ def _check_tree(heads: Heads) -> None:
         rooted.update(path)
 
 
-class Sentence(NamedTuple):
+class ConlluSentence(NamedTuple):
     """A line of text, or a sentence of a CoNLL-U file: its words with a space between, and their heads."""
 
     line: int  # of its first word
     text: str
-    heads: Heads | None = None
+    heads: DependencyTree | None = None
     fault: str = ""  # why it is none
 
 
-def read_conllu(path: str | Path) -> Iterator[Sentence]:
+def read_conllu(path: str | Path) -> Iterator[ConlluSentence]:
     """Yield the sentences of a CoNLL-U file, by their syntactic words: `zum` is there as `zu dem`.
 
     Comments, ranges (`1-2`) and empty nodes (`1.1`) are passed over.
@@ -74,15 +74,15 @@ def read_conllu(path: str | Path) -> Iterator[Sentence]:
             block = []
 
 
-def _sentence(block: list[tuple[int, str]]) -> Sentence:
+def _sentence(block: list[tuple[int, str]]) -> ConlluSentence:
     start = block[0][0]
     try:
         words = [word for _, line in block if (word := _word(line))]
         heads = _heads(words)
     except Malformed as fault:
         forms = [cell for _, line in block for cell in line.split("\t")[1:2]]
-        return Sentence(start, " ".join(forms), fault=str(fault))
-    return Sentence(start, " ".join(form for _, form, _ in words), heads)
+        return ConlluSentence(start, " ".join(forms), fault=str(fault))
+    return ConlluSentence(start, " ".join(form for _, form, _ in words), heads)
 
 
 def _word(line: str) -> tuple[str, str, str] | None:
@@ -98,7 +98,7 @@ def _word(line: str) -> tuple[str, str, str] | None:
     return cells[0], form, cells[6]
 
 
-def _heads(words: Sequence[tuple[str, str, str]]) -> Heads:
+def _heads(words: Sequence[tuple[str, str, str]]) -> DependencyTree:
     """The heads of the words of the text; a form with a space (`10 000`) is two, the second under the first."""
     if [number for number, _, _ in words] != [str(number) for number in range(1, len(words) + 1)]:
         raise Malformed("the words of CoNLL-U are not numbered 1, 2, 3 …")
@@ -111,7 +111,7 @@ def _heads(words: Sequence[tuple[str, str, str]]) -> Heads:
     return tuple(found)
 
 
-def token_heads(tokenizer: Tokenizer, ids: Sequence[int], heads: Heads) -> list[int]:
+def token_heads(tokenizer: Tokenizer, ids: Sequence[int], heads: DependencyTree) -> list[int]:
     """Per id of a text the place from 1 of its head's first token, 0 for a root; CONTINUES inside a word."""
     starts = _starts(tokenizer, ids)
     places = [place for place, begins in enumerate(starts, 1) if begins]
@@ -122,7 +122,10 @@ def token_heads(tokenizer: Tokenizer, ids: Sequence[int], heads: Heads) -> list[
 
 
 def token_trees(
-    tokenizers: TokenizerPair, sources: Sequence[Sized], heads: Sequence[Heads | None] | None, unit: str
+    tokenizers: TokenizerPair,
+    sources: Sequence[Sized],
+    heads: Sequence[DependencyTree | None] | None,
+    unit: str,
 ) -> list[list[int]] | None:
     """Return the heads of the tokens of every source; None if one that is not empty, or all, have no tree.
 

@@ -15,7 +15,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from seqloom.data.columns import Layout, Positions, Selection, delimiter, is_number, no_column, same_column
+from seqloom.data.columns import (
+    ColumnPositions,
+    ColumnSelection,
+    TableLayout,
+    delimiter,
+    is_number,
+    no_column,
+    same_column,
+)
 from seqloom.data.config import Format
 from seqloom.data.lines import lines, opened, raw_lines, shown
 from seqloom.data.parquet_pages import unpacked_sizes
@@ -40,7 +48,7 @@ _LOOKED_AT = 10  # lines that show a table's delimiter, header and columns
 Item = TypeVar("Item")
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One record of a table: the line where it starts, its raw text, and its cells (None: it has none)."""
 
     line: int
@@ -64,7 +72,7 @@ class Picked(NamedTuple):
 Pick = Callable[[Any], Picked]
 
 
-class Keys(NamedTuple):
+class ColumnKeys(NamedTuple):
     """The columns of a selection in JSONL or Parquet."""
 
     source: str
@@ -94,7 +102,7 @@ def table_format(path: str, format: Format) -> Format:
     return format
 
 
-def rows(path: str, format: Format, selection: Selection) -> Iterator[tuple[Row, Picked | str]]:
+def rows(path: str, format: Format, selection: ColumnSelection) -> Iterator[tuple[TableRow, Picked | str]]:
     """Every row of a table with the selected columns, or with the reason why it has none."""
     if format == "jsonl":
         rows, pick = _json_table(path, selection)
@@ -109,15 +117,15 @@ def rows(path: str, format: Format, selection: Selection) -> Iterator[tuple[Row,
             yield row._replace(text=row.text or _as_text(row.cells)), str(fault)
 
 
-def _tsv_rows(path: str) -> Iterator[Row]:
+def _tsv_rows(path: str) -> Iterator[TableRow]:
     for number, line in enumerate(lines(path), 1):
         if line.count("\t") >= COLUMNS:
-            yield Row(number, line, None, _TOO_WIDE)
+            yield TableRow(number, line, None, _TOO_WIDE)
         else:
-            yield Row(number, line, line.split("\t") if line else None)
+            yield TableRow(number, line, line.split("\t") if line else None)
 
 
-def _csv_rows(path: str) -> Iterator[Row]:
+def _csv_rows(path: str) -> Iterator[TableRow]:
     taken: list[str] = []  # the physical lines of the record at hand: a quoted cell may hold line ends
     first, physical = _ahead(path, raw_lines(path))
 
@@ -134,32 +142,36 @@ def _csv_rows(path: str) -> Iterator[Row]:
             cells = next(reader, None)
         except csv.Error as error:  # a stray quote may have swallowed many lines: each of them is listed
             for number, line in enumerate(taken, start):
-                yield Row(number, line.rstrip("\r\n"), None, f"malformed CSV: {error}")
+                yield TableRow(number, line.rstrip("\r\n"), None, f"malformed CSV: {error}")
         else:
             if cells is None:
                 return
             text = "".join(taken).rstrip("\r\n")
-            yield Row(start, text, None, _TOO_WIDE) if len(cells) > COLUMNS else Row(start, text, cells or None)
+            yield (
+                TableRow(start, text, None, _TOO_WIDE)
+                if len(cells) > COLUMNS
+                else TableRow(start, text, cells or None)
+            )
         start += len(taken)
 
 
-def _json_rows(path: str) -> Iterator[Row]:
+def _json_rows(path: str) -> Iterator[TableRow]:
     for number, line in enumerate(lines(path), 1):
         if not line.strip():
-            yield Row(number, line, None)
+            yield TableRow(number, line, None)
             continue
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
-            yield Row(number, line, None, "malformed JSON")
+            yield TableRow(number, line, None, "malformed JSON")
             continue
-        yield Row(number, line, value if isinstance(value, dict) else None, "not a JSON object")
+        yield TableRow(number, line, value if isinstance(value, dict) else None, "not a JSON object")
 
 
-def _json_table(path: str, selection: Selection) -> tuple[Iterator[Row], Pick]:
+def _json_table(path: str, selection: ColumnSelection) -> tuple[Iterator[TableRow], Pick]:
     """The records of a JSONL file and how to pick from them; one of the first must have each key."""
     targets = ["target"] if selection.targets is None else selection.targets
-    keys = Keys(selection.source or "source", targets, selection.others)
+    keys = ColumnKeys(selection.source or "source", targets, selection.others)
     first, rows = _ahead(path, _json_rows(path))
     records = [row.cells for row in first if row.cells is not None]
     for key in keys.all:
@@ -168,7 +180,7 @@ def _json_table(path: str, selection: Selection) -> tuple[Iterator[Row], Pick]:
     return rows, _by_key(path, keys)
 
 
-def _parquet_table(path: str, selection: Selection) -> tuple[Iterator[Row], Pick]:
+def _parquet_table(path: str, selection: ColumnSelection) -> tuple[Iterator[TableRow], Pick]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -192,13 +204,13 @@ def _parquet_table(path: str, selection: Selection) -> tuple[Iterator[Row], Pick
     except damage as error:  # e.g. the name of a column that is not UTF-8
         raise SeqloomError(f"The footer of {path} is damaged.", "fetch or write it again") from error
 
-    def rows() -> Iterator[Row]:
+    def rows() -> Iterator[TableRow]:
         number = 0
         try:
             for batch in table.iter_batches(batch_size=batch_size, columns=wanted):
                 for cells in batch.to_pylist():
                     number += 1
-                    yield Row(number, "", cells)
+                    yield TableRow(number, "", cells)
         except damage as error:
             raise SeqloomError(f"{path} is damaged after row {number}.", "fetch or write it again") from error
 
@@ -217,7 +229,7 @@ def _parquet_batch_size(path: str, metadata: Any, columns: set[str]) -> int:
     return max(1, min(_PARQUET_ROWS, PARQUET_BATCH_BYTES // max(1, sizes.largest_repeated)))
 
 
-def _parquet_keys(path: str, selection: Selection, names: list[str]) -> Keys:
+def _parquet_keys(path: str, selection: ColumnSelection, names: list[str]) -> ColumnKeys:
     """The keys of a selection, also of the columns that are not named."""
 
     def keys(columns: Sequence[str]) -> list[str]:
@@ -228,13 +240,13 @@ def _parquet_keys(path: str, selection: Selection, names: list[str]) -> Keys:
 
     source, targets = keys([selection.source] if selection.source else []), keys(selection.targets or ())
     others = keys(selection.others)
-    chosen = Layout(path, names, names, len(names)).completed(
+    chosen = TableLayout(path, names, names, len(names)).completed(
         selection, next(iter(places(source)), None), places(targets), places(others)
     )
     if max(chosen.source, *chosen.targets, 0) >= len(names):
         raise no_column(path, "target", names)
     found = [names[i] for i in (chosen.source, *chosen.targets)]
-    return Keys((source or found)[0], targets or found[1:], others)
+    return ColumnKeys((source or found)[0], targets or found[1:], others)
 
 
 def _root(key: str, names: Sequence[str]) -> str:
@@ -254,7 +266,7 @@ def _parquet_key(path: str, column: str, names: list[str]) -> str:
 # Columns
 
 
-def _by_key(path: str, keys: Keys) -> Pick:
+def _by_key(path: str, keys: ColumnKeys) -> Pick:
     """Picks from a dict; the other columns are what else is in it, as text."""
     source, targets, others = keys
     if FALLBACK_KEYS.get(source, source) in [FALLBACK_KEYS.get(key, key) for key in targets]:
@@ -308,16 +320,16 @@ def _text_at(cells: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _delimited_table(path: str, format: Format, selection: Selection) -> tuple[Iterator[Row], Pick]:
+def _delimited_table(path: str, format: Format, selection: ColumnSelection) -> tuple[Iterator[TableRow], Pick]:
     """The data rows of a TSV or CSV file and how to pick from them, decided by a look at the first rows."""
     first, rows = _ahead(path, _tsv_rows(path) if format == "tsv" else _csv_rows(path))
-    layout = Layout.of(path, [row.cells for row in first if row.cells], selection)
+    layout = TableLayout.of(path, [row.cells for row in first if row.cells], selection)
     if layout.header:
         rows = _without_header(rows)
     return rows, _by_position(layout.header, selection, layout.positions(selection))
 
 
-def _without_header(rows: Iterator[Row]) -> Iterator[Row]:
+def _without_header(rows: Iterator[TableRow]) -> Iterator[TableRow]:
     """The rows without the first one that has cells."""
     for row in rows:
         if row.cells:
@@ -335,7 +347,7 @@ def _ahead(path: str, items: Iterator[Item]) -> tuple[list[Item], Iterator[Item]
     return first, chain(first, items)
 
 
-def _by_position(header: list[str], selection: Selection, positions: Positions) -> Pick:
+def _by_position(header: list[str], selection: ColumnSelection, positions: ColumnPositions) -> Pick:
     """Picks from a list; the other columns go by their header name or else by their number."""
     source, targets, others = positions
     named = dict(zip((selection.targets or ())[1:], targets[1:], strict=False))

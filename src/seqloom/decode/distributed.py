@@ -12,8 +12,8 @@ from typing import Any, Self
 from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.pipeline import Progress
 from seqloom.decode.translator import Capability, Outputs, Translator
+from seqloom.distributed.process_group import ProcessGroup
 from seqloom.errors import SeqloomError
-from seqloom.team import Team
 from seqloom.types import Request
 
 
@@ -46,14 +46,14 @@ class _Task:
 
 
 class DistributedTranslator(Translator):
-    """Shards requests over the processes of a team, which all hold the same translator.
+    """Shards requests over the processes of a group, which all hold the same translator.
 
     The output for a request does not depend on the others, so it is the one that a single process gives.
     """
 
-    def __init__(self, translator: Translator, team: Team) -> None:
+    def __init__(self, translator: Translator, group: ProcessGroup) -> None:
         super().__init__(translator.search, length_ratio=translator.length_ratio)
-        self._translator, self._team = translator, team
+        self._translator, self._group = translator, group
         self.engine = translator.engine
         self.description, self.alternative = translator.description, translator.alternative
 
@@ -83,11 +83,11 @@ class DistributedTranslator(Translator):
         return self._run(_Task(requests, self.search, options, alignment=False), on_progress)
 
     def _run(self, task: _Task, on_progress: Progress) -> Outputs:
-        self._team.told(task)
-        shards = shard_by_length([request.source for request in task.requests], self._team.size)
+        self._group.broadcast(task)
+        shards = shard_by_length([request.source for request in task.requests], self._group.size)
         own = task.shard(shards[0]).run(self._translator, on_progress)
         outputs: Outputs = [[] for _ in task.requests]
-        for places, found in zip(shards, self._team.gathered(own), strict=True):
+        for places, found in zip(shards, self._group.gather(own), strict=True):
             if isinstance(found, SeqloomError):
                 raise found
             for place, hypotheses in zip(places, found, strict=True):
@@ -103,18 +103,18 @@ def shard_by_length(lines: Sequence[str], size: int) -> list[list[int]]:
 
 
 @contextmanager
-def distributed(translator: Translator, team: Team) -> Iterator[Translator | None]:
+def distributed(translator: Translator, group: ProcessGroup) -> Iterator[Translator | None]:
     """Yield the main process's translator; the other processes serve it, and get None when all is done."""
-    if team.size == 1:
+    if group.size == 1:
         yield translator
-    elif team.leads:
+    elif group.is_main:
         try:
-            yield DistributedTranslator(translator, team)
+            yield DistributedTranslator(translator, group)
         finally:
-            team.told(None)
+            group.broadcast(None)
     else:
         task: _Task | None = None
-        while (task := team.told(task)) is not None:
-            shards = shard_by_length([request.source for request in task.requests], team.size)
-            team.gathered(task.shard(shards[team.rank]).run(translator))
+        while (task := group.broadcast(task)) is not None:
+            shards = shard_by_length([request.source for request in task.requests], group.size)
+            group.gather(task.shard(shards[group.rank]).run(translator))
         yield None

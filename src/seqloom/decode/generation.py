@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from seqloom.data.batching import collate_ids
+from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SamplingConfig, SearchConfig
+from seqloom.decode.options import DecodedSequence, beam_options
 from seqloom.decode.pipeline import BatchedResults
-from seqloom.decode.plan import Found, plan_of
 from seqloom.decode.rules import Rules
 from seqloom.decode.sampling import sample
-from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError, quoted
 from seqloom.text.normalize import check_texts
 from seqloom.text.tokenizer import Tokenizer
@@ -100,9 +100,9 @@ class Generator:
         search, texts = self.search.changed(beam, nbest), []
         for prefix in prefixes:
             (found,) = beam_search(
-                Behind(self.model, prefix),
+                ContinuationModel(self.model, prefix),
                 self._nothing(1),
-                plan_of(search, replace(self._rules(), context=prefix)),
+                beam_options(search, replace(self._rules(), context=prefix)),
                 max_lengths=[limit - len(prefix)],
             )
             texts.append([self._hypothesis(prefix, one, given=0) for one in found[: search.nbest]])
@@ -136,7 +136,7 @@ class Generator:
     def _nothing(self, count: int) -> Batch:
         return collate_ids([[]] * count, None, range(count)).to(self.device)
 
-    def _hypothesis(self, prefix: list[int], found: Found, *, given: int) -> Hypothesis:
+    def _hypothesis(self, prefix: list[int], found: DecodedSequence, *, given: int) -> Hypothesis:
         """The whole text, and the numbers of what follows the prompt; `given` tokens found are the prompt's."""
         tokens, log_probs = found.tokens[given:], found.log_probs[given:]
         return Hypothesis(
@@ -161,7 +161,7 @@ def _checked(prompts: Sequence[str], texts: list[list[Hypothesis]]) -> list[list
 
 
 @dataclass(frozen=True)
-class Behind(StepModel):
+class ContinuationModel(StepModel):
     """A StepModel that has said a prompt already: search begins behind it."""
 
     model: StepModel

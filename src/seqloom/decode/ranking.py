@@ -63,7 +63,7 @@ def uncovered(coverage: Tensor, source_length: int) -> float:
 
 def attention_of(step: Step, head: Head | None, wanted_by: str) -> Tensor:
     """Return the attention (R, S) of one head, or the mean of all; a model without attention is an error."""
-    attention = step.looked(head)
+    attention = step.alignment(head)
     if attention is None:
         raise no_attention(wanted_by)
     return attention

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqloom.decode.plan import Found, Plan
+from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking, no_attention, uncovered
 from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
@@ -24,7 +24,7 @@ from seqloom.types import BOS, EOS, PAD, Batch, Step, StepModel, Tree
 
 
 @dataclass(frozen=True)
-class Among(StepModel):
+class RestrictedVocabulary(StepModel):
     """A StepModel that says only what is on the shortlist of a sentence, its probabilities renormalised."""
 
     model: StepModel
@@ -66,10 +66,10 @@ class Partial(NamedTuple):
         cost = uncovered(torch.stack(self.attention).double().sum(dim=0), source_length)
         return ranking.score(self.total, len(self.tokens), cost)
 
-    def found(self, ranking: Ranking, source_length: int) -> Found:
+    def found(self, ranking: Ranking, source_length: int) -> DecodedSequence:
         tokens = list(self.tokens[:-1] if self.ended else self.tokens)
         score = self.score(ranking, source_length)
-        return Found(tokens, list(self.log_probs), score, self.ended, attention=None)
+        return DecodedSequence(tokens, list(self.log_probs), score, self.ended, attention=None)
 
 
 @dataclass
@@ -95,8 +95,8 @@ Watch = Callable[[Decision], None]
 
 @torch.inference_mode()
 def reference_beam_search(
-    model: StepModel, sentence: Batch, plan: Plan, *, max_length: int, watch: Watch | None = None
-) -> list[Found]:
+    model: StepModel, sentence: Batch, plan: BeamOptions, *, max_length: int, watch: Watch | None = None
+) -> list[DecodedSequence]:
     """The completed hypotheses of a batch of one sentence, best first, then those that were cut.
 
     At each length a group ranks all continuations of its open hypotheses by log P, less the diversity penalty
@@ -154,7 +154,7 @@ def exhaustive_search(
     ranking: Ranking | None = None,
     rules: Rules | None = None,
     limit: int = 100_000,
-) -> Found:
+) -> DecodedSequence:
     """The best of all hypotheses of at most the maximum length; one that is cut only if none can end.
 
     Depth first and the likeliest token first, as Stahlberg & Byrne 2019 (arXiv:1908.10090): a hypothesis whose
@@ -165,8 +165,8 @@ def exhaustive_search(
     memory, state = model.start(sentence)
     source_length = int(sentence.source_lengths[0])
     waiting = [Partial((), (), (), state)]
-    best: Found | None = None
-    cut: Found | None = None
+    best: DecodedSequence | None = None
+    cut: DecodedSequence | None = None
     steps = 0
     while waiting:
         partial = waiting.pop()
@@ -195,7 +195,7 @@ def exhaustive_search(
     return answer
 
 
-def _better(known: Found | None, new: Found) -> Found:
+def _better(known: DecodedSequence | None, new: DecodedSequence) -> DecodedSequence:
     return new if known is None or new.score > known.score else known
 
 
@@ -205,7 +205,7 @@ def continuations(
     """The hypothesis with each token that can follow; padding and the start are never part of an answer."""
     last = partial.tokens[-1] if partial.tokens else BOS
     step = model.step(memory, partial.state, sentence.source.new_tensor([last]))
-    looked = step.looked()
+    looked = step.alignment()
     seen = () if looked is None else (looked[0],)
     for token, log_prob in enumerate(step.log_probs[0].tolist()):
         if log_prob > -math.inf and may_follow(token, partial.tokens, rules):

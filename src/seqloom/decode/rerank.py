@@ -14,9 +14,9 @@ from seqloom.decode.scoring import Scorer
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.decode.translator import requests_for
 from seqloom.evaluate.metrics import one_metric
-from seqloom.types import Heads, Hypothesis
+from seqloom.types import DependencyTree, Hypothesis
 
-Corpus = Callable[[Sequence[str]], float]  # how good such answers are, higher is better
+CorpusMetric = Callable[[Sequence[str]], float]  # how good such answers are, higher is better
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Channel:
     reverse: float  # log P(x|y)
     language: float  # log P(y)
 
-    def score(self, weights: Weights) -> float:
+    def score(self, weights: ChannelWeights) -> float:
         """What the candidate is ranked by, with a reward per token against the short ones it would prefer."""
         return (
             self.direct
@@ -39,7 +39,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class ChannelWeights:
     """λ₁ of the reverse model, λ₂ of the language model, and a reward per token."""
 
     reverse: float = 0.0
@@ -82,7 +82,7 @@ class NoisyChannel:
         self,
         lines: Sequence[str],
         *,
-        heads: Sequence[Heads | None] | None = None,
+        heads: Sequence[DependencyTree | None] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Channel]]:
         """The n best answers of every line in the order of the search, with what every model says of them."""
@@ -94,9 +94,9 @@ class NoisyChannel:
     def translate(
         self,
         lines: Sequence[str],
-        weights: Weights,
+        weights: ChannelWeights,
         *,
-        heads: Sequence[Heads | None] | None = None,
+        heads: Sequence[DependencyTree | None] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Channel]]:
         """The candidates of every line, best first."""
@@ -104,12 +104,12 @@ class NoisyChannel:
         return [rerank(many, weights) for many in found]
 
 
-def rerank(found: Sequence[Channel], weights: Weights) -> list[Channel]:
+def rerank(found: Sequence[Channel], weights: ChannelWeights) -> list[Channel]:
     """The candidates of one source, best first; of equal ones the search's own order stays."""
     return sorted(found, key=lambda one: one.score(weights), reverse=True)
 
 
-def fit_weights(found: Sequence[Sequence[Channel]], quality: Corpus) -> tuple[Weights, float]:
+def fit_weights(found: Sequence[Sequence[Channel]], quality: CorpusMetric) -> tuple[ChannelWeights, float]:
     """The weights of a grid whose first answers are best on validation data, and how good they are.
 
     Of equally good ones the smallest are taken: a model that does not help is left out.
@@ -118,18 +118,18 @@ def fit_weights(found: Sequence[Sequence[Channel]], quality: Corpus) -> tuple[We
         "reverse": any(one.reverse for many in found for one in many),
         "language": any(one.language for many in found for one in many),
     }
-    best, highest = Weights(), -float("inf")
+    best, highest = ChannelWeights(), -float("inf")
     for reverse, language, length in product(
         GRID if helps["reverse"] else (0.0,), GRID if helps["language"] else (0.0,), REWARDS
     ):
-        weights = Weights(reverse, language, length)
+        weights = ChannelWeights(reverse, language, length)
         value = quality([rerank(many, weights)[0].hypothesis.text for many in found])
         if value > highest:
             best, highest = weights, value
     return best, highest
 
 
-def bleu_against(references: Sequence[Sequence[str]]) -> Corpus:
+def bleu_against(references: Sequence[Sequence[str]]) -> CorpusMetric:
     """How good answers are: their BLEU. What an answer's n-grams count is kept, as weights share answers."""
     metric = one_metric("bleu")
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from seqloom.decode.config import SamplingConfig
-from seqloom.decode.plan import Found
+from seqloom.decode.options import DecodedSequence
 from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
 from seqloom.types import BOS, EOS, PAD, Batch, StepModel, Tree, select_rows
@@ -38,7 +38,7 @@ def sample(
     prefixes: Sequence[Sequence[int]] | None = None,
     keys: Sequence[int] | None = None,
     rules: Rules | None = None,
-) -> list[list[Found]]:
+) -> list[list[DecodedSequence]]:
     """Return for every sentence its samples, in the order of their numbers.
 
     The rules, which hold no prefixes, take tokens out before temperature and filters; what is left is
@@ -159,7 +159,7 @@ class _Table(NamedTuple):
         self.tokens[answers, position] = tokens
         self.log_probs[answers, position] = log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1).double()
 
-    def found(self) -> list[Found | None]:
+    def found(self) -> list[DecodedSequence | None]:
         """Return the samples, each up to its end, or None where a sample was not possible."""
         columns = (part.tolist() for part in (self.tokens, self.log_probs, self.limits, self.possible))
         return [
@@ -168,13 +168,17 @@ class _Table(NamedTuple):
         ]
 
 
-def _found(tokens: list[int], log_probs: list[float]) -> Found | None:
+def _found(tokens: list[int], log_probs: list[float]) -> DecodedSequence | None:
     """Return the sample up to its end, or None if its prefix has no probability."""
     finished = EOS in tokens
     length = tokens.index(EOS) if finished else len(tokens)
     log_probs = log_probs[: length + 1]
     total = sum(log_probs)
-    return Found(tokens[:length], log_probs, total, finished, attention=None) if math.isfinite(total) else None
+    return (
+        DecodedSequence(tokens[:length], log_probs, total, finished, attention=None)
+        if math.isfinite(total)
+        else None
+    )
 
 
 class _Rows(NamedTuple):

@@ -21,7 +21,7 @@ from seqloom.errors import SeqloomError
 from seqloom.models.base import SequenceModel
 from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import UNK, Batch, Heads, StepModel
+from seqloom.types import UNK, Batch, DependencyTree, StepModel
 
 _LOGITS = 1 << 22  # alive at a time: 16 MB in float32
 
@@ -29,7 +29,7 @@ Pair = tuple[str, str]  # source and target; of plain text the source is empty
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class SequenceScore:
     """What a model thinks of one given target."""
 
     tokens: tuple[str, ...]
@@ -55,7 +55,7 @@ class Score:
 class Scorer(Protocol):
     """What scores targets, whatever the model."""
 
-    def score(self, pairs: Sequence[Pair], *, on_progress: Progress | None = None) -> list[Score]:
+    def score(self, pairs: Sequence[Pair], *, on_progress: Progress | None = None) -> list[SequenceScore]:
         """The score of every target, in order."""
         ...
 
@@ -82,9 +82,9 @@ class ForcedScorer:
         self,
         pairs: Sequence[Pair],
         *,
-        heads: Sequence[Heads | None] | None = None,
+        heads: Sequence[DependencyTree | None] | None = None,
         on_progress: Progress | None = None,
-    ) -> list[Score]:
+    ) -> list[SequenceScore]:
         """The score of every target given its source, in order."""
         sources = read_sources(self.tokenizers, [source for source, _ in pairs])
         for number, source in enumerate(sources, 1):
@@ -96,7 +96,7 @@ class ForcedScorer:
         targets = [self.tokenizers.target.encode(target) for _, target in pairs]
         trees = token_trees(self.tokenizers, sources, heads, "Pair")
         widths = [max(map(len, both)) + 1 for both in zip(sources, targets, strict=True)]
-        scores = BatchedResults(widths, empty=Score((), ()), on_progress=on_progress)
+        scores = BatchedResults(widths, empty=SequenceScore((), ()), on_progress=on_progress)
         for places in scores.batches(batch_tokens=self.batch_tokens):
             given = None if trees is None else [trees[i] for i in places]
             wanted = [targets[i] for i in places]
@@ -131,7 +131,7 @@ class MaskedScorer:
         *,
         heads: object = None,
         on_progress: Progress | None = None,
-    ) -> list[Score]:
+    ) -> list[SequenceScore]:
         """The scores of the tokens of every target, in order; sources and trees have no part in it."""
         texts = [self.tokenizers.source.encode(text) for _, text in pairs]
         hidden = [(i, t) for i, text in enumerate(texts) for t in range(len(text))]
@@ -196,8 +196,8 @@ def _log_probs(hidden: Tensor, output: nn.Linear, wanted: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def _score(tokenizers: TokenizerPair, ids: list[int], log_probs: list[float]) -> Score:
-    return Score(tuple(tokenizers.target.pieces(ids)), tuple(log_probs), ids.count(UNK))
+def _score(tokenizers: TokenizerPair, ids: list[int], log_probs: list[float]) -> SequenceScore:
+    return SequenceScore(tuple(tokenizers.target.pieces(ids)), tuple(log_probs), ids.count(UNK))
 
 
 @dataclass
@@ -216,7 +216,7 @@ class Totals:
     unknown: int = 0
     log_prob: float = 0.0
 
-    def add(self, text: str, score: Score) -> None:
+    def add(self, text: str, score: SequenceScore) -> None:
         """Counts one more line."""
         self.lines += 1
         self.tokens += len(score.log_probs)

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch.nn.functional import linear
 
-from seqloom.decode.plan import Found
+from seqloom.decode.options import DecodedSequence
 from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
 from seqloom.files import new_folder
@@ -103,7 +103,7 @@ def special_tokens(tokenizer: Tokenizer) -> list[int]:
     return [EOS, UNK, *(i for i, (piece, value) in both if len(value) == 1 and _BYTE.fullmatch(piece))]
 
 
-class Choice:
+class VocabularySubset:
     """The tokens of the shortlists of a batch, numbered anew, and which of them are whose.
 
     The new numbers are in the order of the old ones, and those of padding, start, end and unknown are the same.
@@ -119,9 +119,9 @@ class Choice:
     def narrowed(self, model: StepModel) -> StepModel:
         """The model over these tokens only."""
         assert isinstance(model, AutoregressiveModel), "only a model with an output layer has a shortlist"
-        return _Narrowed(model, self.ids, self._outside)
+        return _SubsetModel(model, self.ids, self._outside)
 
-    def inward(self, tokens: Iterable[int]) -> tuple[int, ...] | None:
+    def to_subset(self, tokens: Iterable[int]) -> tuple[int, ...] | None:
         """The new numbers of tokens; None if one of them is none of these, so that they can never be said."""
         numbers = [self._numbers.get(token) for token in tokens]
         return None if None in numbers else tuple(number for number in numbers if number is not None)
@@ -130,16 +130,16 @@ class Choice:
         """The same rules in new numbers; what can never be said need not be forbidden."""
         return replace(
             rules,
-            prefixes=[self.inward(prefix) or () for prefix in rules.prefixes],
-            forbidden=[ids for sequence in rules.forbidden if (ids := self.inward(sequence)) is not None],
+            prefixes=[self.to_subset(prefix) or () for prefix in rules.prefixes],
+            forbidden=[ids for sequence in rules.forbidden if (ids := self.to_subset(sequence)) is not None],
         )
 
-    def outward(self, found: Found) -> Found:
+    def to_full(self, found: DecodedSequence) -> DecodedSequence:
         """What was found in old numbers."""
         return found._replace(tokens=self.ids[found.tokens].tolist())
 
 
-class _Narrowed(StepModel):
+class _SubsetModel(StepModel):
     """A StepModel over some of a model's tokens: the others' logits are never computed.
 
     The logits of all tokens of the batch come of one product, and those that are not a sentence's own are taken

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import Field
 
 from seqloom.decode.config import SamplingConfig, SearchConfig
+from seqloom.decode.mbr import UtilityName, by_least_risk
 from seqloom.decode.pipeline import Progress
-from seqloom.decode.risk import UtilityName, by_least_risk
 from seqloom.decode.translator import Capability, Outputs, Translator
 from seqloom.errors import SeqloomError, unknown
 from seqloom.settings import Settings

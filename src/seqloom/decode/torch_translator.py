@@ -12,15 +12,15 @@ from torch import Tensor
 from seqloom.data.batching import collate_ids
 from seqloom.data.encoding import Row
 from seqloom.data.syntax import token_trees
+from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SamplingConfig, SearchConfig
+from seqloom.decode.constraints import Phrases, required_search
+from seqloom.decode.options import BeamOptions, DecodedSequence, beam_options
 from seqloom.decode.pipeline import BatchedResults, Progress
-from seqloom.decode.plan import Found, Plan, plan_of
-from seqloom.decode.reference import Among
-from seqloom.decode.required import Phrases, required_search
+from seqloom.decode.reference import RestrictedVocabulary
 from seqloom.decode.rules import Rules
 from seqloom.decode.sampling import keys_of, sample
-from seqloom.decode.search import beam_search
-from seqloom.decode.shortlist import Choice, Shortlist
+from seqloom.decode.shortlist import Shortlist, VocabularySubset
 from seqloom.decode.translator import NOTHING, Capability, Outputs, Translator
 from seqloom.errors import SeqloomError, quoted
 from seqloom.models.base import AutoregressiveModel
@@ -44,7 +44,7 @@ class Problem(NamedTuple):
 
     model: StepModel
     sentence: Batch
-    plan: Plan
+    plan: BeamOptions
     max_length: int
 
 
@@ -57,13 +57,13 @@ class _Batch:
     batch: Batch
     rules: Rules
     max_lengths: list[int]
-    subset: Choice | None  # the tokens of model, rules and required phrases; None: all
+    subset: VocabularySubset | None  # the tokens of model, rules and required phrases; None: all
 
     @property
     def required(self) -> Phrases:
         """The phrases that the output must contain; a request with such phrases is a batch of its own."""
         phrases = self.encoded[0].required
-        return phrases if self.subset is None else [self.subset.inward(phrase) or () for phrase in phrases]
+        return phrases if self.subset is None else [self.subset.to_subset(phrase) or () for phrase in phrases]
 
     def keys(self) -> list[int]:
         """Return the numbers that the random numbers of the sentences depend on."""
@@ -112,11 +112,11 @@ class TorchTranslator(Translator):
         required = [i for i, one in enumerate(encoded) if one.required]
         for places in outputs.batches(batch_tokens=search.batch_tokens, rows=search.beam, alone=required):
             part = self._batch_of([encoded[i] for i in places], search)
-            found = self._search_batch(part, plan_of(search, part.rules), alignment=alignment)
+            found = self._search_batch(part, beam_options(search, part.rules), alignment=alignment)
             outputs.put(places, self._hypotheses(part, [many[: search.nbest] for many in found]))
         return outputs.results
 
-    def _search_batch(self, part: _Batch, plan: Plan, *, alignment: bool) -> list[list[Found]]:
+    def _search_batch(self, part: _Batch, plan: BeamOptions, *, alignment: bool) -> list[list[DecodedSequence]]:
         head = self.alignment_head if alignment else None
         if not part.required:
             return beam_search(
@@ -157,9 +157,9 @@ class TorchTranslator(Translator):
             outputs.put(places, self._hypotheses(part, found))
         return outputs.results
 
-    def _hypotheses(self, part: _Batch, found: Sequence[Sequence[Found]]) -> Outputs:
+    def _hypotheses(self, part: _Batch, found: Sequence[Sequence[DecodedSequence]]) -> Outputs:
         """Return the hypotheses of a batch in the tokens of the whole vocabulary, as text."""
-        whole = (lambda one: one) if part.subset is None else part.subset.outward
+        whole = (lambda one: one) if part.subset is None else part.subset.to_full
         return [
             [self._hypothesis(encoded.source, whole(one)) for one in many]
             for encoded, many in zip(part.encoded, found, strict=True)
@@ -189,9 +189,12 @@ class TorchTranslator(Translator):
         prefixes = [one.prefix] if one.prefix else []
         model = self.model
         if search.shortlist:
-            model = Among(self.model, self._allowed(sentence, [one])[0])
+            model = RestrictedVocabulary(self.model, self._allowed(sentence, [one])[0])
         return Problem(
-            model, sentence, plan_of(search, self._rules(search, prefixes)), *self._max_lengths(search, [one])
+            model,
+            sentence,
+            beam_options(search, self._rules(search, prefixes)),
+            *self._max_lengths(search, [one]),
         )
 
     def _batch_of(self, encoded: list[Encoded], search: SearchConfig) -> _Batch:
@@ -201,7 +204,7 @@ class TorchTranslator(Translator):
         rules = self._rules(search, prefixes)
         if not search.shortlist:
             return _Batch(encoded, self._model(encoded, _whole), batch, rules, limits, None)
-        subset = Choice(self._allowed(batch, encoded))
+        subset = VocabularySubset(self._allowed(batch, encoded))
         model = self._model(encoded, subset.narrowed)
         return _Batch(encoded, model, batch, subset.rules(rules), limits, subset)
 
@@ -282,11 +285,11 @@ class TorchTranslator(Translator):
             limits.append(max(longest if most is None else min(longest, most), len(one.prefix) + 1))
         return limits
 
-    def _hypothesis(self, source: Row, found: Found) -> Hypothesis:
+    def _hypothesis(self, source: Row, found: DecodedSequence) -> Hypothesis:
         alignment: tuple[tuple[float, ...], ...] = ()
         if found.attention is not None:
             rows = found.attention[:, : len(source) + self.tokenizers.source_end].tolist()
-            if self.alignment_head and self.alignment_head.later:
+            if self.alignment_head and self.alignment_head.shifted:
                 rows = [*rows[1:], rows[-1]]
             alignment = tuple(tuple(row) for row in rows)
         return Hypothesis(

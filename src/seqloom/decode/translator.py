@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, overload
 
 from seqloom.decode.config import SamplingConfig, SearchConfig
-from seqloom.decode.distrust import flags
 from seqloom.decode.pipeline import Progress
+from seqloom.decode.quality_flags import flags
 from seqloom.errors import SeqloomError, quoted
-from seqloom.types import Heads, Hypothesis, Request
+from seqloom.types import DependencyTree, Hypothesis, Request
 
 Capability = Literal["nbest", "alignment", "prefix", "required", "sampling", "token_scores", "trees"]
 _WORDING: dict[Capability, str] = {
@@ -190,7 +190,7 @@ class Translator(ABC):
 
 
 def requests_for(
-    translator: Translator, sources: Sequence[str], trees: Sequence[Heads | None] | None = None
+    translator: Translator, sources: Sequence[str], trees: Sequence[DependencyTree | None] | None = None
 ) -> list[Request]:
     """Return a request for every source, with its tree if the model reads trees."""
     if trees is None or "trees" not in translator.capabilities:

@@ -111,18 +111,18 @@ def _frames(axes: Axes, gold: Gold) -> None:
 
 
 @dataclass(frozen=True)
-class Look:
+class AttentionChoice:
     """One way to read links off a model's attention, with the links of every pair."""
 
     head: Head | None  # None: the mean of all
-    later: bool  # read off one step later
+    shifted: bool  # read off one step later
     links: list[list[Link]]
 
     @property
     def name(self) -> str:
         """For a person, who counts from 1."""
         where = f"layer {self.head.layer + 1}, head {self.head.head + 1}" if self.head else "mean"
-        return f"{where}, {'reading' if self.later else 'writing'}"
+        return f"{where}, {'reading' if self.shifted else 'writing'}"
 
 
 @torch.inference_mode()
@@ -134,7 +134,7 @@ def attention_looks(
     *,
     device: torch.device | str = "cpu",
     on_progress: Callable[[int], None] | None = None,
-) -> list[Look]:
+) -> list[AttentionChoice]:
     """Every way to read links off the attention while the model is made to write the given targets.
 
     A target word is linked to the source word that its tokens look at most: when they are written, or one step
@@ -157,7 +157,10 @@ def attention_looks(
                     links[i] = soft_links(part, *words)
         if on_progress:
             on_progress(len(group))
-    return [Look(head and head._replace(later=later), later, links) for (head, later), links in found.items()]
+    return [
+        AttentionChoice(head and head._replace(shifted=later), later, links)
+        for (head, later), links in found.items()
+    ]
 
 
 def soft_links(weights: Weights, source_words: Sequence[int], target_words: Sequence[int]) -> list[Link]:

@@ -11,7 +11,7 @@ from seqloom.evaluate.buckets import Bucket
 from seqloom.inspect.grid import name_bars
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import literal
-from seqloom.inspect.looks import looks
+from seqloom.inspect.looks import line_styles
 from seqloom.inspect.picture import Style, legend_below
 
 if TYPE_CHECKING:
@@ -49,7 +49,9 @@ class ScoresByLength(Inspection):
         spans = {bucket.low: bucket.span for buckets in self.systems.values() for bucket in buckets}
         places = {span: place for place, (_, span) in enumerate(sorted(spans.items()))}
         lines: list[Any] = []
-        for (name, buckets), look in zip(self.systems.items(), looks(list(self.systems)).values(), strict=True):
+        for (name, buckets), look in zip(
+            self.systems.items(), line_styles(list(self.systems)).values(), strict=True
+        ):
             known = [bucket for bucket in buckets if bucket.span in places]
             values = [bucket.score.value for bucket in known]
             line: dict[str, Any] = {"color": look.color, "linestyle": look.line, "marker": "o"}

@@ -33,7 +33,7 @@ _ATTENDS = (CrossAttention, AttentionContext, MeanContext)  # called with querie
 
 
 @dataclass
-class Part:
+class CostPart:
     """All modules of one kind in one place of the model, e.g. the feed-forward of all encoder layers."""
 
     name: str
@@ -43,18 +43,18 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Prediction(Inspection):
+class CostPrediction(Inspection):
     """What a sentence with so many tokens on each side costs in each part, and the classic table of layers."""
 
     length: int
-    parts: list[Part]
+    parts: list[CostPart]
     layers: list[Layer]
     unknown: list[str]  # modules with weights for which there is no rule
 
     @property
-    def total(self) -> Part:
+    def total(self) -> CostPart:
         """All parts together."""
-        whole = Part("total")
+        whole = CostPart("total")
         for part in self.parts:
             whole.modules += part.modules
             whole.parameters += part.parameters
@@ -71,7 +71,7 @@ class Prediction(Inspection):
             "not_predicted": self.unknown,
         }
 
-    def _plain(self, part: Part) -> dict[str, Any]:
+    def _plain(self, part: CostPart) -> dict[str, Any]:
         per_token = {f"{name}_per_token": value / self.length for name, value in asdict(part.cost).items()}
         return {"name": part.name, "modules": part.modules, "parameters": part.parameters, **per_token}
 
@@ -120,7 +120,7 @@ def must_fit(length: int) -> Iterator[None]:
 
 
 @torch.enable_grad()
-def predict(model: nn.Module, length: int) -> Prediction:
+def predict(model: nn.Module, length: int) -> CostPrediction:
     """The cost of a training step on one sentence with so many tokens on each side."""
     if not hasattr(model, "hidden"):
         raise SeqloomError(
@@ -131,11 +131,11 @@ def predict(model: nn.Module, length: int) -> Prediction:
     with must_fit(length):
         uses = _observe(model, batch)
     modules = _outermost(model, uses)
-    rows: dict[str, Part] = {}
+    rows: dict[str, CostPart] = {}
     weights_met = set[nn.Parameter]()
     for path, module in modules.items():
         name = _row(path, module)
-        row = rows.setdefault(name, Part(name))
+        row = rows.setdefault(name, CostPart(name))
         weights = set(module.parameters()) - weights_met
         weights_met |= weights
         row.modules += 1
@@ -143,7 +143,7 @@ def predict(model: nn.Module, length: int) -> Prediction:
         costs = (cost(inner, uses[inner]) for inner in module.modules() if inner in uses)
         row.cost = sum((one for one in costs if one), row.cost)
     layers = (layer_of(module, use) for module, use in uses.items())
-    return Prediction(
+    return CostPrediction(
         length=length,
         parts=[row for row in rows.values() if row.parameters or row.cost != Cost()],
         layers=list(dict.fromkeys(layer for layer in layers if layer)),

@@ -18,7 +18,7 @@ from seqloom.nn.cells import RecurrentLayer
 from seqloom.nn.context import AttentionContext, MeanContext
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.longattention import BlockSparseAttention, LinformerAttention, WindowAttention
-from seqloom.nn.multihead import CrossAttention, Heads, SelfAttention
+from seqloom.nn.multihead import AttentionHeads, CrossAttention, SelfAttention
 
 _KINDS: dict[type[nn.Module], str] = {  # the first that fits
     LinformerAttention: "linformer",
@@ -122,6 +122,6 @@ def _feed_forward(module: FeedForward, use: Use) -> Layer:
     return Layer(kind_of(module), n, d, f"O(n d f), f = {inner}", n * d * inner, 1, None)
 
 
-def _width(module: Heads) -> int:
+def _width(module: AttentionHeads) -> int:
     """Of all heads together."""
     return module.heads * module.qk_width

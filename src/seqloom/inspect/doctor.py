@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import ConfigDict, Field
 from torch import Tensor, nn
 
-from seqloom.building import load_model
 from seqloom.files import read_object
-from seqloom.nn.multihead import Heads
-from seqloom.run import Run
+from seqloom.nn.multihead import AttentionHeads
+from seqloom.run.build import load_model
+from seqloom.run.directory import Run
 from seqloom.settings import Settings
 from seqloom.training.config import TrainConfig
 
@@ -54,7 +54,7 @@ class _Lines(Settings):
 
 
 @dataclass(frozen=True)
-class Patient:
+class RunHistory:
     """The parts of a run that are examined."""
 
     config: TrainConfig
@@ -63,7 +63,7 @@ class Patient:
     model: nn.Module  # with the weights that are served
 
     @classmethod
-    def of(cls, run: Run) -> Patient:
+    def of(cls, run: Run) -> RunHistory:
         """Return the log, the data report and the best weights of a run."""
         report = run.folder / "data-report.json"
         return cls(
@@ -89,11 +89,11 @@ class Patient:
         return [line for line in lines if any(line[name] is None for name in names & line.keys())]
 
 
-def diagnose(run: Patient | Run | str | Path) -> list[Finding]:
+def diagnose(run: RunHistory | Run | str | Path) -> list[Finding]:
     """Return everything that is wrong with a run, or with the run in a folder."""
     if isinstance(run, str | Path):
         run = Run.open(run)
-    patient = Patient.of(run) if isinstance(run, Run) else run
+    patient = RunHistory.of(run) if isinstance(run, Run) else run
     checks = (_learning_rate, _stuck, _validations, _fit, _gradients, _padding, _data, _numbers, _heads)
     return [finding for check in checks for finding in check(patient)]
 
@@ -103,7 +103,7 @@ def _losses(lines: Sequence[Mapping[str, Any]]) -> list[float]:
     return [math.inf if line.get("loss") is None else float(line["loss"]) for line in lines]
 
 
-def _learning_rate(patient: Patient) -> Iterator[Finding]:
+def _learning_rate(patient: RunHistory) -> Iterator[Finding]:
     """Too high a rate: the loss rises again, updates are not finite, or nearly all are clipped."""
     lines, config = patient.training, patient.config
     losses = _losses(lines)
@@ -138,7 +138,7 @@ def _learning_rate(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _stuck(patient: Patient) -> Iterator[Finding]:
+def _stuck(patient: RunHistory) -> Iterator[Finding]:
     losses = _losses(patient.training)
     if len(losses) >= 5 and _STUCK * losses[0] < losses[-1] < _RISE * min(losses):
         yield Finding(
@@ -148,7 +148,7 @@ def _stuck(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _validations(patient: Patient) -> Iterator[Finding]:
+def _validations(patient: RunHistory) -> Iterator[Finding]:
     if failed := patient.failed_validation:
         count = sum(line["kind"] == "valid" for line in patient.metrics)
         yield Finding(
@@ -159,7 +159,7 @@ def _validations(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _fit(patient: Patient) -> Iterator[Finding]:
+def _fit(patient: RunHistory) -> Iterator[Finding]:
     """Over-fitting, or a run that ended too soon."""
     checks = patient.validation
     losses = _losses(checks)
@@ -182,7 +182,7 @@ def _fit(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _gradients(patient: Patient) -> Iterator[Finding]:
+def _gradients(patient: RunHistory) -> Iterator[Finding]:
     """Layers of a stack, such as encoder.0 and encoder.1, whose gradient is nothing beside the others'."""
     lines = [line["gradient_norms"] for line in patient.training if line.get("gradient_norms")]
     if not lines:
@@ -205,7 +205,7 @@ def _gradients(patient: Patient) -> Iterator[Finding]:
                 )
 
 
-def _padding(patient: Patient) -> Iterator[Finding]:
+def _padding(patient: RunHistory) -> Iterator[Finding]:
     shares = [line["padding"] for line in patient.training if line.get("padding") is not None]
     if shares and statistics.mean(shares) > _PADDING:
         yield Finding(
@@ -215,7 +215,7 @@ def _padding(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _data(patient: Patient) -> Iterator[Finding]:
+def _data(patient: RunHistory) -> Iterator[Finding]:
     found = _Lines.checked(patient.data, "report", where="data-report.json")
     total, dropped = found.total, found.dropped
     if total and dropped > _DROPPED * total:
@@ -227,7 +227,7 @@ def _data(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _numbers(patient: Patient) -> Iterator[Finding]:
+def _numbers(patient: RunHistory) -> Iterator[Finding]:
     for name, weight in patient.model.state_dict().items():
         if weight.is_floating_point() and not weight.isfinite().all():
             broken = int((~weight.isfinite()).sum())
@@ -238,11 +238,13 @@ def _numbers(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def _heads(patient: Patient) -> Iterator[Finding]:
+def _heads(patient: RunHistory) -> Iterator[Finding]:
     """Heads that say next to nothing: ‖W_V of the head‖ · ‖W_O of the head‖ beside that of the others."""
     strengths: dict[str, float] = {}
     for name, module in patient.model.named_modules():
-        if isinstance(module, Heads) and isinstance(output := getattr(module, "output", None), nn.Linear):
+        if isinstance(module, AttentionHeads) and isinstance(
+            output := getattr(module, "output", None), nn.Linear
+        ):
             for number, strength in enumerate(_strengths(module, output)):
                 strengths[f"head {number + 1} of {name}"] = strength
     if not strengths:
@@ -258,7 +260,7 @@ def _heads(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _strengths(module: Heads, output: nn.Linear) -> list[float]:
+def _strengths(module: AttentionHeads, output: nn.Linear) -> list[float]:
     """Of every head; the values are the last rows of the projection that makes them."""
     projection = next(
         (getattr(module, name) for name in ("query_key_value", "key_value") if hasattr(module, name)), None

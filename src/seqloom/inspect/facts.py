@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from seqloom.building import build_model
-from seqloom.config import Config
 from seqloom.registry import architecture
-from seqloom.run import Run
+from seqloom.run.build import build_model
+from seqloom.run.config import Config
+from seqloom.run.directory import Run
 from seqloom.tensors import read_tensors
 from seqloom.text.pair import TokenizerPair
-from seqloom.training.log import clipping
+from seqloom.training.run_log import clipping
 
 
 def describe(run: Run | str | Path) -> dict[str, Any]:
@@ -48,6 +48,6 @@ def describe(run: Run | str | Path) -> dict[str, Any]:
 
 def _parameters(run: Run, config: Config, tokenizers: TokenizerPair) -> int:
     """How many numbers the model learns; of a counting model, has learned."""
-    if architecture(config.model.name).counting:
+    if architecture(config.model.name).fitted:
         return sum(tensor.numel() for tensor in read_tensors(run.checked_weights()).values())
     return sum(weight.numel() for weight in build_model(config, tokenizers).parameters())

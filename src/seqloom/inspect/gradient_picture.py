@@ -11,7 +11,7 @@ from seqloom.errors import SeqloomError
 from seqloom.inspect.gradients import Curve, GradientFlow
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import literal
-from seqloom.inspect.looks import looks
+from seqloom.inspect.looks import line_styles
 from seqloom.inspect.picture import Style, legend_below
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class GradientComparison(Inspection):
         from matplotlib.lines import Line2D
 
         panels = list(figure.subplots(1, 3 if self._with_states else 2))
-        colors = [look.color for look in looks([flow.name for flow in self.flows]).values()]
+        colors = [look.color for look in line_styles([flow.name for flow in self.flows]).values()]
         handles = [
             Line2D([], [], color=color, label=literal(flow.name))
             for flow, color in zip(self.flows, colors, strict=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqloom.data.batching import collate_ids
+from seqloom.decode.beam_search import beam_search
 from seqloom.decode.scoring import forced_attention
-from seqloom.decode.search import beam_search
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError, quoted
 from seqloom.inspect.attention import Attention, Weights
@@ -18,7 +18,7 @@ from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END
 from seqloom.inspect.picture import PAGE, Style
 from seqloom.inspect.searchtree import problem_of
-from seqloom.types import Head, Heads, Request
+from seqloom.types import DependencyTree, Head, Request
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,7 +98,7 @@ class HeadAttention(Inspection):
 
 
 def head_attention(
-    translator: TorchTranslator, line: str, target: str | None = None, *, heads: Heads | None = None
+    translator: TorchTranslator, line: str, target: str | None = None, *, heads: DependencyTree | None = None
 ) -> HeadAttention | None:
     """Where the model looks when it writes the target, or if none is given its own answer.
 

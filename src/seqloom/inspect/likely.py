@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from seqloom.decode.plan import Plan
+from seqloom.decode.options import BeamOptions
 from seqloom.decode.ranking import Ranking
 from seqloom.types import Batch, Step, StepModel, Tree
 
@@ -40,7 +40,7 @@ class Likely(StepModel):
         return self.model.max_target_length(source_length)
 
 
-def enough_to_rank(plan: Plan, ranks: int, longest: int) -> int:
+def enough_to_rank(plan: BeamOptions, ranks: int, longest: int) -> int:
     """How many likeliest tokens of every hypothesis hold the first `ranks` continuations of its group.
 
     One that is among them has at most `ranks` - 1 better ones, apart from tokens that earlier groups made dear

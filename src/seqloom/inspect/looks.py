@@ -11,7 +11,7 @@ from zlib import crc32
 from seqloom.inspect.picture import COLORS
 
 
-class Look(NamedTuple):
+class LineStyle(NamedTuple):
     """How the lines and bars of a model are drawn."""
 
     color: str
@@ -27,13 +27,13 @@ _KNOWN = (
 )
 
 
-def looks(names: Sequence[str]) -> dict[str, Look]:
+def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
     """Return a look for each name: its usual one, or the next that no earlier name has taken."""
-    found: dict[str, Look] = {}
+    found: dict[str, LineStyle] = {}
     for name in names:
         group, color = divmod(_usual(name), len(COLORS))
         turned = COLORS[color:] + COLORS[:color]
-        order = [Look(one, *line) for line in _LINES[group:] + _LINES[:group] for one in turned]
+        order = [LineStyle(one, *line) for line in _LINES[group:] + _LINES[:group] for one in turned]
         found[name] = next((look for look in order if look not in found.values()), order[0])
     return found
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.plan import Found, Plan
+from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.reference import Decision, reference_beam_search
 from seqloom.decode.torch_translator import Problem, TorchTranslator
 from seqloom.errors import SeqloomError
@@ -16,7 +16,7 @@ from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END, readable
 from seqloom.inspect.likely import Likely, enough_to_rank
 from seqloom.inspect.picture import SUFFIXES, Style
-from seqloom.types import EOS, Heads, Request
+from seqloom.types import EOS, DependencyTree, Request
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -121,7 +121,7 @@ def search_tree(
     line: str,
     *,
     beam: int | None = None,
-    heads: Heads | None = None,
+    heads: DependencyTree | None = None,
     prefix: str = "",
 ) -> SearchTree:
     """The tree of the search for the answer to a line, by the search that defines what the fast one finds."""
@@ -163,7 +163,7 @@ def search_tree(
 class _Growth:
     """Collects the decisions of a search while it runs."""
 
-    def __init__(self, translator: TorchTranslator, plan: Plan, source_length: int) -> None:
+    def __init__(self, translator: TorchTranslator, plan: BeamOptions, source_length: int) -> None:
         self._pieces = translator.tokenizers.target.pieces
         self._plan = plan
         self._source_length = source_length
@@ -207,7 +207,7 @@ class _Growth:
         if seen.fate == "kept":
             self._going_on[seen.length].append(path)
 
-    def finish(self, best: Found) -> tuple[tuple[Node, ...], tuple[Survival, ...]]:
+    def finish(self, best: DecodedSequence) -> tuple[tuple[Node, ...], tuple[Survival, ...]]:
         """All nodes, those of the answer marked, and how the answer came through."""
         tokens = (*best.tokens, EOS) if best.finished else tuple(best.tokens)
         fate = "completed" if best.finished else "kept"

@@ -6,7 +6,7 @@ from html import escape
 
 from seqloom.inspect.labels import labels, readable
 from seqloom.inspect.searchtree import SearchTree
-from seqloom.inspect.searchtree_picture import FAR, LOOKS, NEAR, Place, lost, number, places
+from seqloom.inspect.searchtree_picture import FAR, NEAR, NODE_STYLES, Place, lost, number, places
 from seqloom.strict_json import json_text
 
 _COLUMN, _ROW = 124, 42  # pixels
@@ -74,7 +74,7 @@ def tree_page(tree: SearchTree) -> str:
     legend = "".join(
         f'<span style="background:{style.face};border-color:{style.edge};color:{style.text}">{text}</span>'
         for name, text in shown.items()
-        for style in (LOOKS[name],)
+        for style in (NODE_STYLES[name],)
     )
     source = "".join(f"<span>{escape(label)}</span>" for label in labels(tree.source_tokens))
     data = json_text(tree.to_dict()).replace("<", "\\u003c")  # no </script> in it

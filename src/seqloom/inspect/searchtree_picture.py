@@ -22,7 +22,7 @@ _SLIDE_COLUMNS, _SLIDE_ROWS = 8, 12
 _GAP = 0.8  # rows between two groups
 
 
-class Look(NamedTuple):
+class NodeStyle(NamedTuple):
     """Colours of a box, and the width of its frame."""
 
     face: str
@@ -31,12 +31,12 @@ class Look(NamedTuple):
     width: float
 
 
-LOOKS = {
-    "winner": Look("#1d4f8c", "#1d4f8c", "#ffffff", 2.6),
-    "completed": Look("#e3f3e6", "#2e8540", "#1d5c2b", 1.4),
-    "kept": Look("#ffffff", "#5b87bd", "#1c2733", 1.2),
-    "start": Look("#ffffff", "#5b87bd", "#1c2733", 1.2),
-    "pruned": Look("#fafafa", "#c4cad1", "#6b7580", 0.7),
+NODE_STYLES = {
+    "winner": NodeStyle("#1d4f8c", "#1d4f8c", "#ffffff", 2.6),
+    "completed": NodeStyle("#e3f3e6", "#2e8540", "#1d5c2b", 1.4),
+    "kept": NodeStyle("#ffffff", "#5b87bd", "#1c2733", 1.2),
+    "start": NodeStyle("#ffffff", "#5b87bd", "#1c2733", 1.2),
+    "pruned": NodeStyle("#fafafa", "#c4cad1", "#6b7580", 0.7),
 }
 NEAR, FAR = VERMILLION, "#9db8d9"  # where the output was nearly pruned, and elsewhere
 
@@ -50,8 +50,8 @@ class Place(NamedTuple):
     label: str
 
     @property
-    def look(self) -> Look:
-        return LOOKS["winner" if self.node.winner else self.node.fate]
+    def look(self) -> NodeStyle:
+        return NODE_STYLES["winner" if self.node.winner else self.node.fate]
 
 
 def places(tree: SearchTree, *, steps: range | None = None, most: int | None = None) -> dict[int, Place]:
@@ -144,7 +144,9 @@ def _legend() -> list[Any]:
     from matplotlib.patches import Patch
 
     shown = {"winner": "output", "completed": "completed", "kept": "kept", "pruned": "pruned"}
-    boxes = [Patch(fc=LOOKS[key].face, ec=LOOKS[key].edge, label=text) for key, text in shown.items()]
+    boxes = [
+        Patch(fc=NODE_STYLES[key].face, ec=NODE_STYLES[key].edge, label=text) for key, text in shown.items()
+    ]
     return [*boxes, Patch(fc=NEAR, label="nearest to being pruned")]
 
 

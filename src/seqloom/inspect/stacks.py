@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Step:
+class StackStep:
     """A phrase of the answer: the source words that it covers, and how its hypothesis stood in its stack."""
 
     start: int
@@ -48,7 +48,7 @@ class StackSearch(Inspection):
     source: tuple[str, ...]
     answer: str
     score: float
-    steps: tuple[Step, ...]
+    steps: tuple[StackStep, ...]
     stacks: tuple[Stack, ...]
     future: tuple[tuple[float, ...], ...]  # [start][length - 1]: the estimate of every span
 
@@ -91,7 +91,7 @@ def stack_search(translator: PhraseTranslator, text: str, *, beam: int | None = 
     )
 
 
-def _steps(graph: SearchGraph, answer: Derivation, tokens: list[str]) -> list[Step]:
+def _steps(graph: SearchGraph, answer: Derivation, tokens: list[str]) -> list[StackStep]:
     """The steps of the answer, which is the first way to the goal, and where each stood."""
     arcs: list[Arc] = [graph.goal.arcs[0]]
     while (previous := arcs[0].previous) is not None and previous.arcs[0].option is not None:
@@ -103,6 +103,6 @@ def _steps(graph: SearchGraph, answer: Derivation, tokens: list[str]) -> list[St
         future = here.rank - here.score if here else 0.0
         better = sum(one.rank > arc.score + future for _, one in graph.kept[covered - 1])
         words = tuple(tokens[said : said + len(piece.option.words)])
-        steps.append(Step(piece.start, piece.stop, words, arc.score, future, better + 1))
+        steps.append(StackStep(piece.start, piece.stop, words, arc.score, future, better + 1))
         said += len(words)
     return steps

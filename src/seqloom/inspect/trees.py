@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TreePositions(Inspection):
+class TreePositionGrid(Inspection):
     """The words of a text, their depths in its tree, and their relative structural positions."""
 
     words: tuple[str, ...]
@@ -57,14 +57,14 @@ class TreePositions(Inspection):
             color_bar(figure, axes, image, "r(i, j)", {-most: str(-most), 0: "0", most: str(most)})
 
 
-def syntax_positions(text: str, heads: str) -> TreePositions:
+def syntax_positions(text: str, heads: str) -> TreePositionGrid:
     """Return the positions of the words of a text in its dependency tree, given one head per word."""
     try:
         tree = parse_heads(heads, text)
     except Malformed as fault:
         raise SeqloomError(f"{heads!r} is no tree of {text!r}: {fault}.", "give one head per word") from fault
     depth, relative = (part[0].tolist() for part in tree_positions(torch.tensor([tree], dtype=torch.long)))
-    return TreePositions(tuple(text.split()), tuple(depth), tuple(map(tuple, relative)))
+    return TreePositionGrid(tuple(text.split()), tuple(depth), tuple(map(tuple, relative)))
 
 
 def tree_picture(text: str, heads: str, path: str | Path, *, title: str = "", style: str = "page") -> None:

@@ -1,7 +1,7 @@
 """One file, one architecture. To add one: its base classes, `register`, and the types of its methods."""
 
 from seqloom.models.base import AutoregressiveModel, SequenceModel
-from seqloom.models.language import LanguageModel, LanguageSettings
+from seqloom.models.language import LanguageModel, LanguageModelSettings
 from seqloom.models.masked import MaskedLanguageModel, MaskedSettings
 from seqloom.models.recurrent import Recurrent, RecurrentSettings
 from seqloom.models.transformer import Transformer, TransformerSettings
@@ -13,7 +13,7 @@ __all__ = [
     "AutoregressiveModel",
     "Batch",
     "LanguageModel",
-    "LanguageSettings",
+    "LanguageModelSettings",
     "MaskedLanguageModel",
     "MaskedSettings",
     "ModelSettings",

@@ -21,7 +21,7 @@ from seqloom.registry import register
 from seqloom.types import Batch, Tree, Vocabularies
 
 
-class LanguageSettings(StackSettings):
+class LanguageModelSettings(StackSettings):
     name: str = "lm"
     prefix: Literal["causal", "both"] = Field(
         "causal", description="a source is read from left to right, or every token of it sees both sides"
@@ -32,13 +32,13 @@ class LanguageSettings(StackSettings):
     "lm",
     summary="Decoder-only language model of text, or of pairs with the source as prefix",
     paper="Radford et al. 2018; Liu et al. 2018, arXiv:1801.10198",
-    settings=LanguageSettings,
+    settings=LanguageModelSettings,
     task="continue",
 )
 class LanguageModel(AutoregressiveModel):
     """p(y_t | x, y_<t) by one stack over x and y in a row; of plain text, x is nothing but its end."""
 
-    def __init__(self, settings: LanguageSettings, vocabularies: Vocabularies) -> None:
+    def __init__(self, settings: LanguageModelSettings, vocabularies: Vocabularies) -> None:
         super().__init__()
         shape = settings.shape()
         self.width, self.both = settings.width, settings.prefix == "both"
@@ -87,7 +87,7 @@ class LanguageModel(AutoregressiveModel):
         x = self._place(self.source_embedding(batch.source), at)
         mask, memories = self._mask(batch.source_lengths, len(at)), []
         for block in self._blocks():
-            memories.append(block.remember(x))
+            memories.append(block.project_kv(x))
             x = block(x, mask)
         return (batch.source_mask, memories), (torch.zeros_like(batch.source_lengths), [None] * len(memories))
 
@@ -114,7 +114,7 @@ register(
     "prefix-lm",
     summary="Language model of pairs whose source is read in both directions",
     paper="Dong et al. 2019, arXiv:1905.03197; Raffel et al. 2020, arXiv:1910.10683",
-    settings=LanguageSettings,
+    settings=LanguageModelSettings,
     overrides={"prefix": "both"},
     task="continue",
 )(LanguageModel)

@@ -10,7 +10,7 @@ from seqloom.nn.blocks import (
     Residual,
     make_norm,
 )
-from seqloom.nn.cells import Cell, RecurrentLayer, Weights, gru_cell, lstm_cell, rnn_cell
+from seqloom.nn.cells import Cell, CellWeights, RecurrentLayer, gru_cell, lstm_cell, rnn_cell
 from seqloom.nn.context import AttentionContext, MeanContext
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import FrameEmbedding, Tie, embeddings_and_output
@@ -37,6 +37,7 @@ __all__ = [
     "BlockShape",
     "BlockSparseAttention",
     "Cell",
+    "CellWeights",
     "CrossAttention",
     "DecoderBlock",
     "Dropout",
@@ -58,7 +59,6 @@ __all__ = [
     "SelfAttention",
     "T5Buckets",
     "Tie",
-    "Weights",
     "WindowAttention",
     "attend",
     "attention_positions",

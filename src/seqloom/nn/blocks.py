@@ -11,8 +11,8 @@ from torch.nn.functional import gelu, relu, silu
 
 from seqloom.errors import require_known
 from seqloom.nn.dropout import Dropout
+from seqloom.nn.kv_cache import KVCache
 from seqloom.nn.multihead import CrossAttention, KeysValues, SelfAttention
-from seqloom.nn.past import Past
 from seqloom.nn.positions import AttentionPositions, PositionName, attention_positions
 from seqloom.nn.prefix import PrefixAttention
 from seqloom.nn.syntax import TreeRelative
@@ -171,12 +171,12 @@ class DecoderBlock(_Block):
         """(B, T, D). Padding stands at the end of a target, so the causal mask hides it from all before."""
         attended = self.attention(self.attention_residual.enter(x), causal=True)
         x = self.attention_residual.leave(x, attended)
-        crossed = self.cross(self.cross_residual.enter(x), self.cross.remember(source), source_mask)
+        crossed = self.cross(self.cross_residual.enter(x), self.cross.project_kv(source), source_mask)
         return self.feed_forward(self.cross_residual.leave(x, crossed))
 
     def step(
-        self, x: Tensor, past: Past | None, at: Tensor, memory: KeysValues, source_mask: Tensor
-    ) -> tuple[Tensor, Past, Tensor]:
+        self, x: Tensor, past: KVCache | None, at: Tensor, memory: KeysValues, source_mask: Tensor
+    ) -> tuple[Tensor, KVCache, Tensor]:
         """One position (R, 1) of every row: output (R, 1, D), the grown cache, cross weights (R, H, S)."""
         attended, past = self.attention.step(self.attention_residual.enter(x), past, at)
         x = self.attention_residual.leave(x, attended)
@@ -203,13 +203,13 @@ class LanguageBlock(_Block):
         attended = self.attention(entered, mask=mask, causal=mask is None)
         return self.feed_forward(self.attention_residual.leave(x, attended))
 
-    def remember(self, x: Tensor) -> KeysValues:
+    def project_kv(self, x: Tensor) -> KeysValues:
         """Keys and values of a prefix that comes into this block, (B, S, D)."""
-        return self.attention.remember(self.attention_residual.enter(x))
+        return self.attention.project_kv(self.attention_residual.enter(x))
 
     def step(
-        self, x: Tensor, prefix: KeysValues, real: Tensor, past: Past | None, since: Tensor
-    ) -> tuple[Tensor, Past, Tensor]:
+        self, x: Tensor, prefix: KeysValues, real: Tensor, past: KVCache | None, since: Tensor
+    ) -> tuple[Tensor, KVCache, Tensor]:
         """One position (R, 1) of every row: output (R, 1, D), the grown cache, weights on the prefix."""
         entered = self.attention_residual.enter(x)
         attended, past, weights = self.attention.step_behind(entered, prefix, real, past, since)

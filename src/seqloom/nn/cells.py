@@ -28,7 +28,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 FORGET_GATE = 1  # its place among the four blocks of an LSTM's matrices: input, forget, content, output
 
 
-class Weights(NamedTuple):
+class CellWeights(NamedTuple):
     """U and W of all gates, stacked, and the two biases that torch keeps apart (their sum is b)."""
 
     input: Tensor  # U, (gates x D, I)
@@ -37,14 +37,14 @@ class Weights(NamedTuple):
     hidden_bias: Tensor
 
 
-def rnn_cell(x: Tensor, state: State, weights: Weights, activation: Activation = "tanh") -> State:
+def rnn_cell(x: Tensor, state: State, weights: CellWeights, activation: Activation = "tanh") -> State:
     """h' = σ(W h + U x + b)."""
     require_known("activation", activation, ACTIVATIONS)
     h = linear(state[0], weights.hidden, weights.hidden_bias) + linear(x, weights.input, weights.input_bias)
     return (ACTIVATIONS[activation](h),)
 
 
-def lstm_cell(x: Tensor, state: State, weights: Weights) -> State:
+def lstm_cell(x: Tensor, state: State, weights: CellWeights) -> State:
     """h' and c' of Hochreiter & Schmidhuber 1997 with the forget gate of Gers et al. 2000.
 
     f = sigmoid(W_f h + U_f x + b_f)    forget gate: what stays in the cell
@@ -60,7 +60,7 @@ def lstm_cell(x: Tensor, state: State, weights: Weights) -> State:
     return o.sigmoid() * c.tanh(), c
 
 
-def gru_cell(x: Tensor, state: State, weights: Weights) -> State:
+def gru_cell(x: Tensor, state: State, weights: CellWeights) -> State:
     """h' = (1 - z) n + z h (Cho et al. 2014), with the reset gate behind the matrix as cuDNN has it.
 
     r = sigmoid(W_r h + U_r x + b_r)    reset gate: how much of the past the new content sees
@@ -109,7 +109,7 @@ class Cell:
         """Whether torch's kernel computes it: there is none for σ(x) = x, nor for a subclass's equations."""
         return self.kernel == "fused" and self.activation != "identity" and type(self).step is Cell.step
 
-    def step(self, x: Tensor, state: State, weights: Weights) -> State:
+    def step(self, x: Tensor, state: State, weights: CellWeights) -> State:
         """Return the state after one more input (R, I); each part of a state is (R, D)."""
         if self.name == "lstm":
             return lstm_cell(x, state, weights)
@@ -135,9 +135,9 @@ class RecurrentLayer(nn.Module):
             if cell.name == "lstm":
                 weights.input_bias.view(-1, width)[FORGET_GATE] += cell.forget_bias
 
-    def weights(self) -> Weights:
+    def weights(self) -> CellWeights:
         """The layer's own parameters, as the cells want them."""
-        return Weights(*self.fused.parameters())
+        return CellWeights(*self.fused.parameters())
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """States (R, T, D) for inputs (R, T, I), and the state after the last, each part (R, D)."""

@@ -7,14 +7,14 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from seqloom.nn.attention import attend, dot_scores
+from seqloom.nn.kv_cache import KVCache, append
 from seqloom.nn.masks import as_bias, causal_mask, joined, padding_mask
-from seqloom.nn.past import Past, grown
 from seqloom.nn.positions import AttentionPositions
 
 KeysValues = tuple[Tensor, Tensor]  # (B, H, S, d_qk) and (B, H, S, d_v)
 
 
-class Heads(nn.Module):
+class AttentionHeads(nn.Module):
     """Widths and number of the heads, and the weighted sum that all kinds of attention end in."""
 
     def __init__(self, heads: int, qk_width: int, v_width: int, *, scaled: bool) -> None:
@@ -40,7 +40,7 @@ class Heads(nn.Module):
         return dot_scores(q, k, scaled=self.scaled)
 
 
-class SelfAttention(Heads):
+class SelfAttention(AttentionHeads):
     """Every position attends to the positions of its own sequence; one matrix gives q, k and v."""
 
     def __init__(
@@ -84,10 +84,10 @@ class SelfAttention(Heads):
         context, weights = attend(self.scores(q, k) + bias, v, allowed)
         return self.output(self.join(self._shifted(context, weights, at)))
 
-    def step(self, x: Tensor, past: Past | None, at: Tensor) -> tuple[Tensor, Past]:
+    def step(self, x: Tensor, past: KVCache | None, at: Tensor) -> tuple[Tensor, KVCache]:
         """The newest position (R, 1) alone: (R, 1, D) and the keys and values so far, itself included."""
         q, k, v = self._project(x, at)
-        past = grown(past, k, v)
+        past = append(past, k, v)
         scores, bias = self.scores(q, past.keys), self.positions.bias(q, at, past.length)
         context, weights = attend(scores if bias is None else scores + bias, past.values)
         return self.output(self.join(self._shifted(context, weights, at))), past
@@ -98,7 +98,7 @@ class SelfAttention(Heads):
         return context if more is None else context + more
 
 
-class CrossAttention(Heads):
+class CrossAttention(AttentionHeads):
     """Target positions attend to the source, whose keys and values are computed once.
 
     Positions of two languages have no common scale, so none of the kinds of position acts here.
@@ -110,7 +110,7 @@ class CrossAttention(Heads):
         self.key_value = nn.Linear(width, heads * (qk_width + v_width))
         self.output = nn.Linear(heads * v_width, width)
 
-    def remember(self, source: Tensor) -> KeysValues:
+    def project_kv(self, source: Tensor) -> KeysValues:
         """Keys (B, H, S, d_qk) and values (B, H, S, d_v) of the encoded source (B, S, D)."""
         widths = [self.heads * self.qk_width, self.heads * self.v_width]
         k, v = (self.split(part) for part in self.key_value(source).split_with_sizes(widths, dim=-1))
@@ -118,7 +118,7 @@ class CrossAttention(Heads):
 
     def keep(self, source: Tensor) -> KeysValues:
         """The same in one piece each: what is read again at every step had better not be put together there."""
-        k, v = self.remember(source)
+        k, v = self.project_kv(source)
         return k.contiguous(), v.contiguous()
 
     def forward(self, x: Tensor, memory: KeysValues, mask: Tensor) -> Tensor:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqloom.nn.kv_cache import KVCache, append
 from seqloom.nn.multihead import KeysValues, SelfAttention
-from seqloom.nn.past import Past, grown
 
 
 class PrefixAttention(SelfAttention):
     """While training, self-attention over prefix and continuation in one row; while decoding, in two parts."""
 
-    def remember(self, x: Tensor) -> KeysValues:
+    def project_kv(self, x: Tensor) -> KeysValues:
         """Keys (B, H, S, d_qk) and values (B, H, S, d_v) of a prefix (B, S, D)."""
         _, k, v = self._project(x, torch.arange(x.shape[1], device=x.device))
         return k, v
@@ -22,9 +22,9 @@ class PrefixAttention(SelfAttention):
         x: Tensor,
         prefix: KeysValues,
         real: Tensor,
-        past: Past | None,
+        past: KVCache | None,
         since: Tensor,
-    ) -> tuple[Tensor, Past, Tensor]:
+    ) -> tuple[Tensor, KVCache, Tensor]:
         """The newest position alone: (R, 1, D), the keys and values since the prefix, the weights on it.
 
         real (B, S) tells the prefix from padding; since (R, 1) counts the positions behind the prefix. The
@@ -34,7 +34,7 @@ class PrefixAttention(SelfAttention):
         rows = x.shape[0] // real.shape[0]
         at = since + real.sum(dim=1).repeat_interleave(rows).unsqueeze(1)
         q, k, v = self._project(x, at)
-        past = grown(past, k, v)
+        past = append(past, k, v)
         keys, values = prefix
         before = self._per_row(self.scores(self._per_sentence(q, rows), keys))  # (R, H, 1, S)
         before = self._biased(before, q, at).masked_fill(

@@ -14,6 +14,7 @@ import torch
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from torch import Tensor, nn
 
+from seqloom.distributed.process_group import ProcessGroup
 from seqloom.errors import SeqloomError
 from seqloom.files import (
     mend,
@@ -25,7 +26,6 @@ from seqloom.files import (
     unsealed,
     write_json,
 )
-from seqloom.team import Team
 from seqloom.tensors import read_tensors, write_tensors
 
 MODEL, TRAINING, STATE, BEST, AVERAGE = (
@@ -294,18 +294,18 @@ class Checkpoints:
             point_to(self.folder / BEST, AVERAGE)
 
 
-def random_state(team: Team) -> dict[str, Tensor]:
+def random_state(group: ProcessGroup) -> dict[str, Tensor]:
     """The state of the random generators that every process draws from."""
-    states = {f"random.cpu.{rank}": state for rank, state in enumerate(team.all(torch.get_rng_state()))}
+    states = {f"random.cpu.{rank}": state for rank, state in enumerate(group.all_gather(torch.get_rng_state()))}
     if torch.cuda.is_available():
         own = torch.cuda.get_rng_state()
-        states |= {f"random.cuda.{rank}": state for rank, state in enumerate(team.all(own))}
+        states |= {f"random.cuda.{rank}": state for rank, state in enumerate(group.all_gather(own))}
     return states
 
 
-def restore_random_state(tensors: dict[str, Tensor], team: Team) -> None:
+def restore_random_state(tensors: dict[str, Tensor], group: ProcessGroup) -> None:
     """Takes back what `random_state` gave; a process that was not there keeps its seed."""
-    if (name := f"random.cpu.{team.rank}") in tensors:
+    if (name := f"random.cpu.{group.rank}") in tensors:
         torch.set_rng_state(tensors[name])
-    if (name := f"random.cuda.{team.rank}") in tensors and torch.cuda.is_available():
+    if (name := f"random.cuda.{group.rank}") in tensors and torch.cuda.is_available():
         torch.cuda.set_rng_state(tensors[name])

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from seqloom.machine import MOST_THREADS
 from seqloom.settings import Settings
+from seqloom.system import MOST_THREADS
 
 _LIMITS = ("max_steps", "max_minutes", "max_epochs")
 _DEFAULT_EPOCHS = 30  # when no limit is given at all

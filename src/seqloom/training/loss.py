@@ -88,15 +88,20 @@ def cross_entropy(hidden: Tensor, output: nn.Linear, targets: Tensor, smoothing:
     return Loss(total, nll)
 
 
-def batch_loss(model: SequenceModel, batch: Batch, smoothing: float, precision: str) -> Loss:
-    """The summed loss of a batch under teacher forcing."""
-    autocast = (
-        torch.autocast(batch.source.device.type, torch.bfloat16) if precision == "bfloat16" else nullcontext()
-    )
-    assert batch.target_out is not None
-    with autocast:
-        hidden, wanted = model.hidden(batch), batch.target_out
-        if 2 * batch.target_tokens < wanted.numel():  # few are asked for: the output layer sees no others
-            asked = wanted != PAD
-            hidden, wanted = hidden[asked].unsqueeze(0), wanted[asked].unsqueeze(0)
-        return cross_entropy(hidden, model.output, wanted, smoothing)
+class LossModule(nn.Module):
+    """A model and its loss behind one forward, so that a call runs the hooks of DDP and FSDP."""
+
+    def __init__(self, model: SequenceModel, smoothing: float, precision: str) -> None:
+        super().__init__()
+        self.model, self.smoothing, self.precision = model, smoothing, precision
+
+    def forward(self, batch: Batch) -> Loss:
+        """Return the summed loss of a batch under teacher forcing."""
+        assert batch.target_out is not None
+        device, low_precision = batch.source.device.type, self.precision == "bfloat16"
+        with torch.autocast(device, torch.bfloat16) if low_precision else nullcontext():
+            hidden, targets = self.model.hidden(batch), batch.target_out
+            if 2 * batch.target_tokens < targets.numel():  # mostly padding: leave it out of the output layer
+                real = targets != PAD
+                hidden, targets = hidden[real].unsqueeze(0), targets[real].unsqueeze(0)
+            return cross_entropy(hidden, self.model.output, targets, self.smoothing)

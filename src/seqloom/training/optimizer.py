@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seqloom.team import Team
+from seqloom.distributed.ddp import DataParallel, OptimizerState
+from seqloom.distributed.process_group import ProcessGroup
 from seqloom.training.config import TrainConfig
-from seqloom.training.layout import Layout
 
 
 class Update(NamedTuple):
@@ -29,14 +29,12 @@ class Updater:
     ragged batches give the gradient of the one big batch.
     """
 
-    def __init__(self, model: nn.Module, config: TrainConfig, layout: Layout | None = None) -> None:
-        self.layout = layout or Layout(Team())
-        named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
-        self.weights = [weight for _, weight in named]
-        self.parameters = [self.layout.own(weight) for weight in self.weights]  # what this process looks after
-        self.layers = [layer_name(name) for name, _ in named]  # of each parameter, tied ones once
-        decayed = [own for own in self.parameters if own.dim() > 1]
-        plain = [own for own in self.parameters if own.dim() <= 1]
+    def __init__(self, model: nn.Module, config: TrainConfig, parallel: DataParallel | None = None) -> None:
+        self.model, self.parallel = model, parallel or DataParallel(ProcessGroup())
+        # Tied weights have one name, the first.
+        self.weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+        decayed = [weight for weight in self.weights.values() if weight.dim() > 1]
+        plain = [weight for weight in self.weights.values() if weight.dim() <= 1]
         groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
         self.adam = torch.optim.AdamW(
             groups, lr=config.learning_rate, betas=config.betas, weight_decay=config.weight_decay, fused=True
@@ -45,9 +43,7 @@ class Updater:
 
     def update(self, count: int, rate: float) -> Update:
         """Moves the weights by the mean gradient and forgets it; its norm and what was done to it."""
-        for own, weight in zip(self.parameters, self.weights, strict=True):
-            own.grad = None if weight.grad is None else self.layout.own(weight.grad)
-        parts = self.layout.norms(torch.stack(torch._foreach_norm(self._gradients()))) / count
+        parts = self.parallel.full_norms(torch.stack(torch._foreach_norm(self._gradients()))) / count
         norm = torch.linalg.vector_norm(parts)
         skipped = (~norm.isfinite()).float()
         excess = (norm / self.clip).clamp_min(1.0) if self.clip else torch.ones_like(norm)
@@ -58,38 +54,42 @@ class Updater:
         self.adam.found_inf = skipped  # type: ignore[attr-defined]
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
-        for weight in self.weights:
-            weight.grad = None
         return Update(norm, parts, excess, skipped)
 
     def _gradients(self) -> list[Tensor]:
-        """One of each parameter; a parameter that the loss did not use has the gradient 0."""
-        return [weight.new_zeros(()) if weight.grad is None else weight.grad for weight in self.parameters]
+        """Return the local part of each parameter's gradient; 0 for a parameter that the loss did not use."""
+        return [
+            torch.zeros((), device=weight.device) if weight.grad is None else self.parallel.local(weight.grad)
+            for weight in self.weights.values()
+        ]
 
     def layer_norms(self, parts: Tensor) -> dict[str, float]:
         """The norms of an update by layer: √Σ parts² over the parameters of each. Waits for the device."""
-        norms = dict.fromkeys(self.layers, 0.0)
-        for layer, part in zip(self.layers, parts.tolist(), strict=True):
+        layers = [layer_name(name) for name in self.weights]
+        norms = dict.fromkeys(layers, 0.0)
+        for layer, part in zip(layers, parts.tolist(), strict=True):
             norms[layer] = math.hypot(norms[layer], part)
         return norms
 
     def state(self) -> dict[str, Tensor]:
-        """The moments and step counts as named tensors; where weights are in slices, all have to call it."""
+        """Return the moments and step counts as named tensors; all processes have to call it."""
+        state = self.parallel.optimizer_state(self.model, self.adam)
         return {
-            f"adam.{number}.{key}": self.layout.join(weight, value)
-            for number, (own, weight) in enumerate(zip(self.parameters, self.weights, strict=True))
-            for key, value in self.adam.state[own].items()
+            f"adam.{number}.{key}": value
+            for number, name in enumerate(self.weights)
+            for key, value in state.get(name, {}).items()
         }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Takes back what `state` gave."""
-        for number, (own, weight) in enumerate(zip(self.parameters, self.weights, strict=True)):
+        """Load what `state` returned; all processes have to call it."""
+        state: OptimizerState = {}
+        for number, name in enumerate(self.weights):
             prefix = f"adam.{number}."
-            self.adam.state[own] = {
-                key.removeprefix(prefix): self.layout.cut(weight, value)
-                for key, value in tensors.items()
-                if key.startswith(prefix)
-            }
+            if values := {
+                key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)
+            }:
+                state[name] = values
+        self.parallel.load_optimizer_state(self.model, self.adam, state)
 
 
 def layer_name(parameter: str) -> str:

@@ -27,7 +27,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that has learned enough to end its answers, of the shape that the peers can hold."""
+    """A model that has learned enough to end its outputs, of the shape that the peers can hold."""
     folder = tmp_path_factory.mktemp("decode")
     (folder / "pairs.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in PAIRS * 10), encoding="utf-8")
     settings = {
@@ -46,17 +46,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def result(decoders: ModuleType, seconds: float, answers: list[str], latency: float = 0.01) -> Any:
-    timing = decoders.Timing(seconds, [latency] * 9 + [10 * latency], answers)
+def result(decoders: ModuleType, seconds: float, outputs: list[str], latency: float = 0.01) -> Any:
+    timing = decoders.Timing(seconds, [latency] * 9 + [10 * latency], outputs)
     return decoders.Result(2.0, {1: timing, 5: timing})
 
 
 def summaries(module: Any, seconds: dict[str, list[float]]) -> Any:
     decode, decoders = module("decode"), module("decoders")
-    contestants = {name: decoders.Decoder(name, "1", "driver.py", {}) for name in seconds}
-    answers = {name: ["the cat sat on it", "x" if name == "opennmt" else "so it is now"] for name in seconds}
-    results = {name: [result(decoders, s, answers[name]) for s in runs] for name, runs in seconds.items()}
-    return decode.summarise(contestants, results, ["the cat sat on it", "so it is now"])
+    toolkits = {name: decoders.Decoder(name, "1", "driver.py", {}) for name in seconds}
+    outputs = {name: ["the cat sat on it", "x" if name == "opennmt" else "so it is now"] for name in seconds}
+    results = {name: [result(decoders, s, outputs[name]) for s in runs] for name, runs in seconds.items()}
+    return decode.summarise(toolkits, results, ["the cat sat on it", "so it is now"])
 
 
 def test_stopwatch_counts_neither_loading_nor_warming_up(
@@ -84,10 +84,10 @@ def test_stopwatch_counts_neither_loading_nor_warming_up(
     monkeypatch.setattr(sys, "argv", ["driver.py", str(task), str(found)])
     stopwatch.run(load)
     data = json.loads(found.read_text(encoding="utf-8"))
-    assert data["start_to_first_answer"] == 101
+    assert data["start_to_first_output"] == 101
     assert data["searches"]["1"]["seconds"] == 3 and data["searches"]["5"]["seconds"] == 15
     assert data["searches"]["5"]["latencies"] == [5, 5]
-    assert data["searches"]["5"]["answers"] == ["it is a 5", "it is b 5", "it is c 5"]
+    assert data["searches"]["5"]["outputs"] == ["it is a 5", "it is b 5", "it is c 5"]
 
 
 def test_summary_has_medians_and_compares_with_our_torch_engine(module: Any) -> None:
@@ -125,8 +125,8 @@ def test_targets_are_ratios_to_the_best_of_the_others(module: Any) -> None:
     assert (peer.ratio, peer.reached) == (pytest.approx(2), True)
     other = found["seqloom-torch to huggingface, beam 5"]
     assert (other.ratio, other.reached) == (pytest.approx(3), False)
-    assert found["the best of ours to the best plain CTranslate2, greedy"].ratio == pytest.approx(2)
-    assert found["the same by the p50 of a line alone, beam 5"].ratio == pytest.approx(1)
+    assert found["best of seqloom to best plain CTranslate2, greedy"].ratio == pytest.approx(2)
+    assert found["the same by the p50 of single lines, beam 5"].ratio == pytest.approx(1)
 
 
 def test_without_peers_there_are_no_targets(module: Any) -> None:
@@ -137,10 +137,10 @@ def test_pegasus_has_the_weights_in_its_own_order(module: Any, run: Path, tmp_pa
     import torch
     from safetensors.torch import load_file
 
-    from seqloom.building import load_model
-    from seqloom.exchange.marian_weights import alternating, blocks_from_marian
+    from seqloom.export.marian.weights import alternating, blocks_from_marian
     from seqloom.nn.positions import sinusoids
-    from seqloom.run import Run
+    from seqloom.run.build import load_model
+    from seqloom.run.directory import Run
 
     module("peer_models").write_huggingface(run, tmp_path / "model")
     theirs = load_file(tmp_path / "model" / "model.safetensors")
@@ -155,8 +155,8 @@ def test_pegasus_has_the_weights_in_its_own_order(module: Any, run: Path, tmp_pa
 
 
 def test_opennmt_has_every_weight_once(module: Any, run: Path) -> None:
-    from seqloom.building import load_model
-    from seqloom.run import Run
+    from seqloom.run.build import load_model
+    from seqloom.run.directory import Run
 
     model, _ = load_model(Run.open(run))
     weights = module("peer_models")._opennmt_weights(model, 16)
@@ -191,17 +191,20 @@ def test_contestants_of_our_own_python_give_the_same_answers(module: Any, run: P
     for name in ("seqloom-torch", "seqloom-ctranslate2", "ctranslate2-workers"):
         folder = tmp_path / f"{name}-0"
         folder.mkdir()
-        decoder = decoders.CONTESTANTS[name](setup)
+        decoder = decoders.SYSTEMS[name](setup)
         found[name] = decoders.run_decoder(decoder, setup, lines, (1, 2), single=1, folder=folder)
-    greedy = {name: result.searches[1].answers for name, result in found.items()}
+    greedy = {name: result.searches[1].outputs for name, result in found.items()}
     assert greedy["seqloom-torch"] == greedy["seqloom-ctranslate2"] == greedy["ctranslate2-workers"]
     assert all(len(result.searches[2].latencies) == 1 for result in found.values())
 
 
-def test_a_contestant_that_fails_shows_the_end_of_its_log(module: Any, run: Path, tmp_path: Path) -> None:
+def test_the_log_of_a_failed_decoder_is_printed(
+    module: Any, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     decoders = module("decoders")
     setup = decoders.Setup(run, tmp_path, tmp_path, threads=1, batch=2)
     options = {"folder": str(run), "engine": "torch", "expected": "ctranslate2"}
     decoder = decoders.Decoder("ours", "1", "seqloom_translate.py", options)
-    with pytest.raises(SeqloomError, match="--engine torch takes torch"):
+    with pytest.raises(SeqloomError, match="exit code 1"):
         decoders.run_decoder(decoder, setup, ["a"], (1,), single=1, folder=tmp_path)
+    assert "--engine torch selected torch" in capsys.readouterr().err

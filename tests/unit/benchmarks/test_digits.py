@@ -28,12 +28,12 @@ def clips(digits: ModuleType, tmp_path: Path) -> Any:
     return digits.find_clips({"SEQLOOM_DATA": str(tmp_path)})
 
 
-def test_the_name_of_a_file_says_who_says_what(digits: ModuleType, clips: Any) -> None:
-    assert [(clip.word, clip.speaker, clip.index) for clip in clips][:2] == [
+def test_file_names_hold_digit_speaker_and_take(digits: ModuleType, clips: Any) -> None:
+    assert [(clip.word, clip.speaker, clip.take) for clip in clips][:2] == [
         ("zero", "lucas", 12),
         ("zero", "lucas", 13),
     ]
-    with pytest.raises(SeqloomError, match=r"nowhere/spoken-digits has no \.wav file"):
+    with pytest.raises(SeqloomError, match=r"\.wav .*nowhere/spoken-digits"):
         digits.find_clips({"SEQLOOM_DATA": "nowhere"})
 
 

@@ -36,10 +36,10 @@ def test_shards_have_all_pairs_and_are_the_same_again(
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_process_is_watched_and_its_fault_told(memory: ModuleType, tmp_path: Path) -> None:
     holds = "import time; held = b'x' * 100_000_000; time.sleep(0.5)"
-    peak = memory.watched([sys.executable, "-c", holds], tmp_path / "cache")
+    peak = memory.run_watched([sys.executable, "-c", holds], tmp_path / "cache")
     assert 95 < peak.anonymous < peak.resident < 200 and peak.seconds > 0.5
     with pytest.raises(SeqloomError, match="no such luck"):
-        memory.watched([sys.executable, "-c", "raise SystemExit('no such luck')"], tmp_path / "cache")
+        memory.run_watched([sys.executable, "-c", "raise SystemExit('no such luck')"], tmp_path / "cache")
 
 
 def test_what_is_recorded_is_in_the_table(memory: ModuleType, tmp_path: Path) -> None:

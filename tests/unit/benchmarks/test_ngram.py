@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -32,7 +33,7 @@ def ngram(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
 
 
 def test_perplexity_by_order_is_drawn(ngram: ModuleType) -> None:
-    words = ngram.captions(ngram.data_folder())
+    words = ngram.captions(ngram.data_folder(os.environ))
     assert words.names[4:] == ["a", "dog", "runs", "cat"] and words.held_out == [[4, UNK, 6]]
     fits = [ngram.fit(words, order, prune) for prune in ngram.PRUNES for order in (1, 2)]
     assert [one.ngrams for one in fits] == [8, 15, 8, 15] and all(one.perplexity > 1 for one in fits)
@@ -40,15 +41,15 @@ def test_perplexity_by_order_is_drawn(ngram: ModuleType) -> None:
 
 
 def test_many_sentences_are_as_many_as_asked_for(ngram: ModuleType) -> None:
-    rows, vocabulary = ngram.many(ngram.data_folder(), 500)
+    rows, vocabulary = ngram.sample_sentences(ngram.data_folder(os.environ), 500)
     assert len(rows) == 500 and vocabulary == 9
     kinds = {tuple(row.tolist()) for row in rows}
     assert 5 < len(kinds) < 200 and {len(kind) for kind in kinds} == {1, 2, 3}
-    found = ngram.large(ngram.data_folder(), 500, "0 0 1")
+    found = ngram.large(ngram.data_folder(os.environ), 500, "0 0 1")
     assert found.tokens == sum(map(len, rows)) + 500 and found.peak_mb >= found.before_mb > 0
 
 
-def test_missing_data_is_told(ngram: ModuleType, tmp_path: Path) -> None:
+def test_missing_data_is_reported(ngram: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "tatoeba" / "eng-fra.tsv.gz").unlink()
-    with pytest.raises(SeqloomError, match=r"eng-fra\.tsv\.gz is missing"):
-        ngram.many(ngram.data_folder(), 5)
+    with pytest.raises(SeqloomError, match=r"eng-fra\.tsv\.gz"):
+        ngram.sample_sentences(ngram.data_folder(os.environ), 5)

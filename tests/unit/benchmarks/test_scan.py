@@ -40,7 +40,7 @@ def row(split: str, positions: str, exact: float) -> dict[str, Any]:
 
 def test_only_a_true_beginning_is_broken_off(scan: ModuleType) -> None:
     references = [["A B C"]] * 4
-    assert scan.broken_off(["A B", "A B C", "A C", "A B C D"], references) == 25
+    assert scan.truncated_share(["A B", "A B C", "A C", "A B C D"], references) == 25
 
 
 def test_the_table_has_a_line_for_each_kind_of_position(scan: ModuleType) -> None:
@@ -75,11 +75,11 @@ def test_what_is_recorded_can_be_read(trials: ModuleType, tmp_path: Path) -> Non
     assert trials.read_rows(file) == [{"exact": 1.0}, {"exact": 2.0}]
 
 
-def test_a_run_that_was_stopped_is_no_result(
+def test_an_interrupted_run_has_no_result(
     trials: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trials, "continue_run", lambda run, quiet: SimpleNamespace(finished=""))
-    with pytest.raises(SeqloomError, match="stopped before its end"):
+    with pytest.raises(SeqloomError, match="interrupted"):
         trials.train_or_resume(None, tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Time to quality: the search, the clock, what contestants are told, the records, the table and the picture."""
+"""Time to quality: the search, the clock, what toolkits are told, the records, the table and the picture."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from seqloom.config import compose
 from seqloom.errors import SeqloomError
 from seqloom.inspect.picture import save_figure
+from seqloom.run.config import compose
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 
@@ -78,7 +78,7 @@ def test_a_checkpoint_has_the_clock_of_its_update_if_it_was_saved(module: Any, t
     (tmp_path / "model").mkdir()
     for step in (10, 15, 20, 30):  # 40 was to come when time was up
         (tmp_path / "model" / f"{step}.ckpt").touch()
-    saved = module("checkpoints").CONTESTANTS["joeynmt"].checkpoints(tmp_path, 12.5, 10)
+    saved = module("checkpoints").TOOLKITS["joeynmt"].checkpoints(tmp_path, 12.5, 10)
     assert [one.step for one in saved] == [10, 20, 30]
     first = saved[0]
     assert (first.seconds, first.seconds_from_start, first.target_tokens) == (9.0, 21.5, 1000)
@@ -99,7 +99,7 @@ def test_all_have_the_same_learning_rates(module: Any, workload: Any, tmp_path: 
     assert training["adam_betas"] == [0.9, 0.98] and training["learning_rate_min"] < 1e-3 / 400
     assert training["validation_freq"] == 10 and joey["model"]["encoder"]["layer_norm"] == "pre"
     ours = module("ours")
-    tree = {"data.train": "x.tsv", **ours._saving(10), **ours._moving(workload.recipe)}
+    tree = {"data.train": "x.tsv", **ours._checkpoint_options(10), **ours._schedule_options(workload.recipe)}
     train = compose(None, tree).train
     assert (train.learning_rate, train.warmup, train.betas) == (1e-3, 400, (0.9, 0.98))
     assert train.checkpoint_every == 10 and train.keep > 10**6
@@ -118,25 +118,26 @@ def test_without_a_recipe_each_has_its_own_and_saves_nothing(
     joey = configs.joeynmt_config(sizes.LSTM(), plain, tmp_path, shuffle=True)
     assert joey["training"]["validation_freq"] == 10**9 and "adam_betas" not in joey["training"]
     assert "layer_norm" not in joey["model"]["encoder"]
-    assert module("ours")._saving(None) == {"train.checkpoint_every": 10**9}
-    assert module("ours")._moving(None) == {}
+    assert module("ours")._checkpoint_options(None) == {"train.checkpoint_every": 10**9}
+    assert module("ours")._schedule_options(None) == {}
 
 
-@pytest.mark.parametrize("speech", ["text", "ids", "pieces"])
-def test_what_a_contestant_is_told_and_says_is_text_again(
-    module: Any, tokenizers: TokenizerPair, speech: str
-) -> None:
+@pytest.mark.parametrize("interface", ["text", "ids", "pieces"])
+def test_lines_survive_encoding_and_decoding(module: Any, tokenizers: TokenizerPair, interface: str) -> None:
     decoders = module("decoders")
-    told = decoders.spoken(LINES, tokenizers.source, speech)
-    assert (told == LINES) == (speech == "text")
-    assert decoders.understood(told, tokenizers.target, speech) == LINES
+    encoded = decoders.encode_lines(LINES, tokenizers.source, interface)
+    assert (encoded == LINES) == (interface == "text")
+    assert decoders.decode_outputs(encoded, tokenizers.target, interface) == LINES
 
 
-def test_a_piece_that_nobody_knows_is_the_unknown_token(module: Any, tokenizers: TokenizerPair) -> None:
-    understood = module("decoders").understood
-    with_ids = understood(["4 3 5"], tokenizers.target, "ids")
+def test_a_piece_outside_the_vocabulary_is_the_unknown_token(module: Any, tokenizers: TokenizerPair) -> None:
+    decode_outputs = module("decoders").decode_outputs
+    with_ids = decode_outputs(["4 3 5"], tokenizers.target, "ids")
     pieces = tokenizers.target.pieces([4, 5])
-    assert understood([f"{pieces[0]} <blank> {pieces[1]}", ""], tokenizers.target, "pieces") == [*with_ids, ""]
+    assert decode_outputs([f"{pieces[0]} <blank> {pieces[1]}", ""], tokenizers.target, "pieces") == [
+        *with_ids,
+        "",
+    ]
 
 
 def training(name: str, minutes: float) -> dict[str, Any]:
@@ -144,14 +145,14 @@ def training(name: str, minutes: float) -> dict[str, Any]:
         {"step": s, "seconds": s * minutes, "seconds_from_start": s * minutes + 6, "target_tokens": 100 * s}
         for s in STEPS
     ]
-    known = {"kind": "training", "contestant": name, "minutes": minutes}
+    known = {"kind": "training", "toolkit": name, "minutes": minutes}
     measured = {"name": name.title(), "version": "1", "tokens_per_second": 1234.5, "checkpoints": saved}
     machine = {"cpu": "cpu", "cores": 2, "threads": 1, "torch": "2", "date": "today"}
     return known | measured | machine
 
 
 def score(name: str, minutes: float, step: int, bleu: float, beam: int = 1) -> dict[str, Any]:
-    known = {"kind": "bleu", "contestant": name, "minutes": minutes, "step": step, "beam": beam}
+    known = {"kind": "bleu", "toolkit": name, "minutes": minutes, "step": step, "beam": beam}
     return known | {"bleu": bleu}
 
 
@@ -194,7 +195,7 @@ def test_the_table_and_the_picture_say_who_was_late(
 
 
 class Fake:
-    """A contestant that learns one line at every checkpoint."""
+    """A toolkit that learns one line at every checkpoint."""
 
     def __init__(self, module: Any, saved: list[int]) -> None:
         self.module, self.saved, self.trained = module, saved, 0
@@ -217,7 +218,7 @@ def test_what_was_broken_off_goes_on(
 ) -> None:
     quality, fake = module("time_to_quality"), Fake(module, [10, 20, 30, 40])
     faults, decoded = [SeqloomError("The power went.")], []
-    monkeypatch.setitem(quality.CONTESTANTS, "fake", fake)
+    monkeypatch.setitem(quality.TOOLKITS, "fake", fake)
 
     def run(step: int, _series: Any, lines: list[str], beams: list[int], **_: Any) -> Any:
         if step == 40 and faults:
@@ -239,18 +240,18 @@ def test_what_was_broken_off_goes_on(
     for _ in range(2):
         quality.measure(series, "fake", target=99, beam=1, stride=2)
     assert fake.trained == 1 and decoded == [20, 40, 30]
-    assert (series.place("fake") / "decoded-40-1" / "answers.de").read_text().splitlines() == LINES
+    assert (series.place("fake") / "decoded-40-1" / "outputs.de").read_text().splitlines() == LINES
 
 
-def test_a_run_that_saved_nothing_says_so(
+def test_a_run_without_checkpoints_is_an_error(
     module: Any, workload: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quality = module("time_to_quality")
-    monkeypatch.setitem(quality.CONTESTANTS, "fake", Fake(module, []))
+    monkeypatch.setitem(quality.TOOLKITS, "fake", Fake(module, []))
     series = quality.Series(
         *(workload, module("workload").Transformer(), tmp_path, tmp_path / "runs"),
         records=tmp_path / "records.jsonl",
         work=tmp_path,
     )
-    with pytest.raises(SeqloomError, match="fake saved nothing in 1 minutes"):
+    with pytest.raises(SeqloomError, match="fake saved no checkpoint"):
         quality.measure(series, "fake", target=30, beam=1, stride=4)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from seqloom.cli.main import main
-from seqloom.config import compose
-from seqloom.pipeline import continue_run, create
+from seqloom.run.config import compose
+from seqloom.run.train import continue_run, create
 
 SETTINGS: dict[str, Any] = {
     "model.size": "tiny",

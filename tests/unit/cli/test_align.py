@@ -107,7 +107,7 @@ def test_words_can_be_compared_by_their_first_letters(command: Command, tmp_path
     [
         (["--model", "ibm9"], "There is no alignment model called 'ibm9'"),
         (["--symmetrise", "grow"], "There is no symmetrisation called 'grow'"),
-        (["--json"], "--json would mix with the links"),
+        (["--json"], "--json needs --out"),
         (["--out", "nowhere/links.txt"], "there is no folder nowhere"),
         (["--source-column", "en"], "has no column 'en'"),
     ],
@@ -120,7 +120,7 @@ def test_wrong_options_are_told(options: list[str], told: str, pairs: Path, comm
 
 
 def test_no_file_and_nothing_to_align_are_told(command: Command, tmp_path: Path) -> None:
-    assert "No file is given" in command("align").err
+    assert "No file given" in command("align").err
     path = tmp_path / "empty.tsv"
     path.write_text("a\t\n\tb\n", encoding="utf-8")
     done = command("align", path)

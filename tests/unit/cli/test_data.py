@@ -169,10 +169,10 @@ def test_make_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_mistakes_get_a_sentence(table: Path, tmp_path: Path) -> None:
-    assert "No file is given" in sentence("check")
+    assert "No file given" in sentence("check")
     assert "source and target go together" in sentence("check", "--source", table)
     assert "data.format in the options: input should be" in sentence("check", table, "--format", "xml")
-    assert "One corpus at a time" in sentence("show", table, "--source", table, "--target", table)
+    assert "Give one corpus" in sentence("show", table, "--source", table, "--target", table)
     assert "no task called 'revers'" in sentence("make", "revers")
     assert "no data set called 'x'" in sentence("get", "x")
     assert "cannot be written" in sentence("make", "copy", "--out", tmp_path / "none" / "a.tsv")

@@ -1,4 +1,4 @@
-"""The commands and the Python of docs/decoding.md run as they stand there, with tiny models."""
+"""The commands and the Python of docs/guides/decoding.md run as they stand there, with tiny models."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 from typer.main import get_command
 
 from seqloom.cli.main import app
-from seqloom.config import compose
+from seqloom.run.config import compose
 
 Command = Callable[..., Any]
-PAGE = (Path(__file__).parents[3] / "docs" / "decoding.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "decoding.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", PAGE, flags=re.DOTALL)
 LINES = [line for kind, block in BLOCKS if kind == "bash" for line in block.splitlines()]
 CODE = [block for kind, block in BLOCKS if kind == "python"]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from seqloom.loading import load_decoder
-from seqloom.run import Run
+from seqloom.run.directory import Run
+from seqloom.run.load import load_decoder
 
 Command = Callable[..., Any]
 
@@ -41,7 +41,7 @@ def test_links_may_count_from_one_too(files: tuple[Path, Path], command: Command
 def test_a_gold_standard_that_seems_to_count_from_one_is_told(
     files: tuple[Path, Path], command: Command
 ) -> None:
-    assert "is it counted from 1?" in command("evaluate-alignment", *files).err
+    assert "counted from 1?" in command("evaluate-alignment", *files).err
     assert "counted" not in command("evaluate-alignment", *files, "--gold-from", 1).err
 
 
@@ -84,13 +84,13 @@ def test_the_best_head_is_kept_for_the_alignments_of_answers(
     done = command(*ask, "--keep", "--json")
     assert done.code == 0, done.err
     best = next(one["name"] for one in json.loads(done.out) if one["name"].startswith("layer"))
-    assert f"are from now on those of {best}" in done.err
+    assert f"{run} now uses {best}" in done.err
     head = Run.open(run).alignment_head()
     assert head is not None and f"layer {head.layer + 1}, head {head.head + 1}" in best
     told = json.loads(command("inspect", "attention", run, "a man", "--json").out)
     weights = told["weights"][head.layer][head.head]
     after = load_decoder(run).translate(["a man"], alignment=True)[0][0].alignment
-    expected = [*weights[1:], weights[-1]] if head.later else weights
+    expected = [*weights[1:], weights[-1]] if head.shifted else weights
     for row, wanted in zip(after[:-2], expected, strict=False):
         assert row == pytest.approx(wanted, abs=1e-4)
     assert after != before
@@ -101,7 +101,7 @@ def test_the_best_head_is_kept_for_the_alignments_of_answers(
 def test_only_a_run_has_a_head_to_keep(command: Command, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("0-0\n")
     done = command("evaluate-alignment", tmp_path / "a", tmp_path / "a", "--keep")
-    assert done.code == 2 and "--keep is for the attention of a run" in done.err
+    assert done.code == 2 and "--keep needs --run" in done.err
 
 
 def test_a_model_without_attention_is_told(runs: Path, back: Path, command: Command, tmp_path: Path) -> None:

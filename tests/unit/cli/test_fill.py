@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from seqloom.cli.fill import _plain
-from seqloom.decode.filling import Candidate, Filled
+from seqloom.decode.mask_filling import Candidate, Filled
 
 Command = Callable[..., Any]
 
@@ -51,7 +51,7 @@ def test_json_has_the_candidates_of_every_gap(runs: Path, command: Command) -> N
         ("lm", ("a [MASK]",), ("(lm) continues a text; it does not fill gaps", "seqloom generate")),
         ("pairs", ("a [MASK]",), ("(prefix-lm) translates; it does not fill gaps", "seqloom translate")),
         ("mlm", ("a [MASK]", "a man"), ("Text 2 has no [MASK]: 'a man'", "A man is [MASK] a guitar.")),
-        ("mlm", ("a [MASK]", "--file", "x"), ("Texts and a file of texts are given", "leave one")),
+        ("mlm", ("a [MASK]", "--file", "x"), ("--file", "leave one")),
         ("mlm", ("--file", "nowhere.txt"), ("There is no file nowhere.txt", "check the path")),
     ],
 )

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from seqloom.cli.main import app
 
-PAGE = Path(__file__).parents[3] / "docs" / "marian.md"
+PAGE = Path(__file__).parents[3] / "docs" / "guides" / "marian.md"
 TINY = "--set train.max_steps=2 --set model.width=16 --set model.ffn=16 --set search.max_length_factor=1"
 
 
@@ -28,7 +28,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
         done = CliRunner().invoke(app, shlex.split(line)[1:])
         assert done.exit_code == 0, f"{line}\n{done.output}"
         said[line.split()[1]] = done.stdout
-    assert "9 sentences, logits within" in said["export"]
+    assert "9 sentences: logits differ by at most" in said["export"]
     assert re.match(r"imported: runs/back \([\d,]+ parameters, \d+ symbols\)\n", said["import"])
     assert "seqloom train pairs.tsv --config runs/back/config.yaml --init-from runs/back" in said["import"]
     assert "joint vocabulary      True" in said["info"]
@@ -36,10 +36,10 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_what_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from seqloom.exchange import marian
-    from seqloom.run import Run
+    from seqloom.export.marian import load as marian
+    from seqloom.run.directory import Run
 
-    made = marian.Imported(Run(tmp_path), 1234, 56, ["min_length = 3 is left out"])
+    made = marian.ImportedMarian(Run(tmp_path), 1234, 56, ["min_length = 3 is left out"])
     monkeypatch.setattr(marian, "import_marian", lambda folder, out: made)
     done = CliRunner().invoke(app, ["import", "there", "--out", "here"])
     assert "imported: here (1,234 parameters, 56 symbols)\n  min_length = 3 is left out\n" in done.stdout

@@ -10,9 +10,9 @@ import pytest
 
 from seqloom import SeqloomError
 from seqloom.cli.info import info
-from seqloom.config import compose
 from seqloom.inspect import cost_measure
-from seqloom.pipeline import create
+from seqloom.run.config import compose
+from seqloom.run.train import create
 
 SETTINGS = {
     "model.size": "tiny",
@@ -58,7 +58,7 @@ def test_clipping_is_a_sentence_for_people_and_two_numbers_for_machines(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _reports(run, {"clipped": 0.064, "clip_factor": 0.714}, {"clipped": 0.0, "clip_factor": 1.0})
-    assert _said(run, capsys) == ["3.2 % of updates, to 0.71 of their length on average"]
+    assert _said(run, capsys) == ["3.2 % of updates, to 0.71 of their norm on average"]
     info(run, json_=True)
     facts = json.loads(capsys.readouterr().out)
     assert facts["clipped"] == pytest.approx({"share": 0.032, "factor": 0.714})
@@ -67,7 +67,7 @@ def test_clipping_is_a_sentence_for_people_and_two_numbers_for_machines(
 @pytest.mark.parametrize(
     "share, words",
     [
-        (0.0, "none of the updates"),
+        (0.0, "no updates"),
         (0.00123, "0.123 % of"),
         (0.456, "45.6 % of"),
         (0.9999, "100 % of"),
@@ -122,7 +122,7 @@ def test_the_cost_of_a_configuration(config: Path, capsys: pytest.CaptureFixture
     info(config, cost=True, length=6)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == f"{config}: transformer, 6 tokens on each side"
-    assert lines[1] == "vocabulary 40 and 40 (from text.vocab_size, the most there can be)"
+    assert lines[1] == "vocabulary 40 and 40 (from text.vocab_size, an upper bound)"
     assert "self-attention O(n² d) 6 x 8 288 1 1" in lines
     assert "n = 6, d = 8: n² d is less than the n d² of a recurrent layer." in lines
     (feed_forward,) = (line for line in lines if line.startswith("encoder feed-forward"))
@@ -142,7 +142,7 @@ def test_the_cost_as_json(config: Path, capsys: pytest.CaptureFixture[str]) -> N
         "target": 40,
         "features": False,
         "shared": True,
-        "from": "text.vocab_size, the most there can be",
+        "from": "text.vocab_size, an upper bound",
     }
     for key in ("parameters", "forward_per_token", "backward_per_token", "kept_per_token"):
         assert facts["total"][key] == pytest.approx(sum(part[key] for part in facts["parts"]))
@@ -174,7 +174,7 @@ def test_the_cost_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         ({"plot": Path("cost.txt")}, "A picture cannot be written as .txt"),
         ({"set_": ["model.width=80000000000"]}, "The model transformer cannot be built"),
         ({"cost": False}, "small.yaml is a file, not a run directory"),
-        ({"cost": False, "set_": ["model.layers=1"]}, "--set has no configuration file to change"),
+        ({"cost": False, "set_": ["model.layers=1"]}, "--set needs a YAML file"),
     ],
     ids=str,
 )
@@ -189,5 +189,5 @@ def test_neither_run_nor_configuration(tmp_path: Path, run: Path) -> None:
         info(tmp_path / "nothing", cost=True)
     with pytest.raises(SeqloomError, match="is not a run directory"):
         info(tmp_path, cost=True)
-    with pytest.raises(SeqloomError, match="--set has no configuration file to change"):
+    with pytest.raises(SeqloomError, match="--set needs a YAML file"):
         info(run, cost=True, set_=["model.layers=1"])

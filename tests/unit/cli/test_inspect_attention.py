@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.loading import load_decoder
+from seqloom.run.load import load_decoder
 
 Command = Callable[..., Any]
 TEXT = "a man is running."
@@ -57,12 +57,12 @@ def test_without_a_file_it_is_drawn_in_characters(runs: Path, command: Command) 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ((TEXT, "--layer", 1), "--layer and --head together"),
-        ((TEXT, "--mean", "--layer", 1, "--head", 1), "--mean is of all of them"),
+        ((TEXT, "--layer", 1), "--layer and --head"),
+        ((TEXT, "--mean", "--layer", 1, "--head", 1), "--mean"),
         ((TEXT, "--layer", 2, "--head", 1), "no head 1 in layer 2"),
         ((" ",), "no attention to show"),
         ((TEXT, "--out", "a.gif"), "cannot be written as .gif"),
-        ((TEXT, "--heads", "1 2"), "is no tree of"),
+        ((TEXT, "--heads", "1 2"), "is not a dependency tree of"),
     ],
 )
 def test_what_cannot_be_shown(runs: Path, command: Command, given: tuple[Any, ...], message: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from seqloom import pipeline
+from seqloom.run import train as pipeline
 
 Command = Callable[..., Any]
 PAIRS = ("the man can fish\tD N X V", "the can is old\tD N X A", "the fish can swim\tD N X V")
@@ -65,4 +65,4 @@ def test_user_errors(
 
 def test_a_model_without_hidden_states(runs: Path, command: Command) -> None:
     done = command("inspect", "hmm", runs / "lm", "a man")
-    assert done.code == 2 and "has no hidden states to show" in done.err
+    assert done.code == 2 and "has no hidden states" in done.err

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.loading import load
+from seqloom.run.load import load
 
 Command = Callable[..., Any]
 TEXT = "a man is running."
@@ -37,7 +37,7 @@ def test_the_table_has_a_row_per_token_of_the_answer(runs: Path, command: Comman
     rows = [line.split() for line in told.out.splitlines()]
     for one in tree["survival"]:
         assert any(row[:1] == [one["token"]] and f"{one['margin']:.2f}" in row for row in rows)
-    assert sum("nearest to being lost" in line for line in told.out.splitlines()) == 1
+    assert sum("closest to being pruned" in line for line in told.out.splitlines()) == 1
     assert f"score {tree['score']:.4f}, beam 5" in told.out
     assert ("cut at the maximum length" in told.out) == (not tree["finished"])
 
@@ -58,11 +58,11 @@ def test_search_errors_by_beam(runs: Path, command: Command, tmp_path: Path) -> 
     assert (told["sentences"], told["proved"]) == (3, 3)
     assert [one["beam"] for one in told["beams"]] == [1, 5]
     table = command(*asked, *options).out
-    assert "search errors, 3 sentences" in table
-    assert "The best answer is proved for 3 of 3 sentences" in table
+    assert "Search errors on 3 sentences" in table
+    assert "The best output is known for 3 of 3 sentences" in table
     assert "≥" not in table
     short = " ".join(command(*asked, "--set", "search.longest=5", "--expand", 1).out.split())
-    assert "≥ 0" in short and "proved for 0 of 3 sentences, by continuing up to 1 hypotheses each" in short
+    assert "≥ 0" in short and "known for 0 of 3 sentences, from expanding up to 1 hypotheses each" in short
 
 
 def test_a_trace_has_the_search_of_every_line(runs: Path, command: Command, tmp_path: Path) -> None:
@@ -91,17 +91,17 @@ def test_a_trace_of_many_lines_is_refused(runs: Path, command: Command, tmp_path
     trace = tmp_path / "trace.json"
     done = command("translate", runs / "pairs", "--trace", trace, given="a man\n" * 101)
     assert (done.code, done.out) == (2, "")
-    assert "--trace writes the search of at most 100 lines, and there are more" in done.err
+    assert "--trace accepts at most 100 lines" in done.err
     assert not trace.exists()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--sample"], "--trace shows the beam of one model"),
-        (["--mbr", "chrf"], "--trace shows the beam of one model"),
-        (["--ensemble", "pairs"], "--trace shows the beam of one model"),
-        (["--engine", "ctranslate2"], "--trace needs the engine torch"),
+        (["--sample"], "--trace needs a beam search with one model"),
+        (["--mbr", "chrf"], "--trace needs a beam search with one model"),
+        (["--ensemble", "pairs"], "--trace needs a beam search with one model"),
+        (["--engine", "ctranslate2"], "--trace needs --engine torch"),
         (["--trace", "nowhere/a.json"], "there is no folder"),
     ],
 )
@@ -118,17 +118,17 @@ def test_what_cannot_be_traced(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Give either a text, whose search is shown, or --errors FILE"),
-        (["a", "--errors", "text.txt"], "Give either a text, whose search is shown, or --errors FILE"),
-        ([" "], "There is nothing to search for: the text is empty"),
+        ([], "Give either a text or --errors FILE"),
+        (["a", "--errors", "text.txt"], "Give either a text or --errors FILE"),
+        ([" "], "The text is empty"),
         (["a", "--out", "tree.gif"], "cannot be written as .gif: tree.gif"),
         (["a", "--out", "tree"], "cannot be written as a file without suffix: tree"),
         (["a", "--out", "nowhere/tree.html"], "there is no folder"),
-        (["a", "--heads", "2 1"], "'2 1' is no tree of 'a'"),
+        (["a", "--heads", "2 1"], "'2 1' is not a dependency tree of 'a'"),
         (["a", "--set", "model.width=3"], "model.width"),
         (["a", "--set", "search.groups=2"], "search.groups=2 does not divide search.beam=5"),
-        (["--errors", "text.txt", "--beams", "1,x"], "--beams '1,x' is no list of beam sizes"),
-        (["--errors", "text.txt", "--beams", "0"], "--beams '0' is no list of beam sizes"),
+        (["--errors", "text.txt", "--beams", "1,x"], "--beams must be a list of beam sizes, got '1,x'"),
+        (["--errors", "text.txt", "--beams", "0"], "--beams must be a list of beam sizes, got '0'"),
         (["--errors", "text.txt", "--out", "a.html"], "cannot be written as .html"),
         (["a", "--style", "poster"], "no style called 'poster'"),
         (["--errors", "missing.txt"], "missing.txt"),
@@ -147,5 +147,5 @@ def test_a_picture_that_cannot_be_drawn_is_told_before_the_work(
     runs: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.setattr("seqloom.loading.load", None)
+    monkeypatch.setattr("seqloom.run.load.load", None)
     assert "need matplotlib" in command("inspect", "search", runs / "pairs", "a", "--out", "tree.png").err

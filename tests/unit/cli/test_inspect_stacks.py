@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from seqloom.config import compose
-from seqloom.pipeline import continue_run, create
+from seqloom.run.config import compose
+from seqloom.run.train import continue_run, create
 
 Command = Callable[..., Any]
 TEXT = "a man sits on a red bench."
@@ -53,8 +53,8 @@ def test_another_size_of_the_stacks(phrases: Path, command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("pairs", TEXT), "has no stacks: it answers token by token"),
-        (("phrases", " "), "the text is empty"),
+        (("pairs", TEXT), "has no stacks"),
+        (("phrases", " "), "The text is empty"),
         (("phrases", TEXT, "--out", "stacks.gif"), "cannot be written as .gif"),
         (("nothing", TEXT), "There is no run directory"),
     ],

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from seqloom.decode.rerank import Channel, NoisyChannel, Weights
-from seqloom.loading import load, load_scorer
+from seqloom.decode.rerank import Channel, ChannelWeights, NoisyChannel
+from seqloom.run.load import load, load_scorer
 from seqloom.types import Hypothesis
 
 Command = Callable[..., Any]
@@ -24,7 +24,7 @@ def test_the_best_by_all_models_comes_out(runs: Path, back: Path, command: Comma
     assert done.code == 0, done.err
     told = [json.loads(line) for line in done.out.splitlines()]
     channel = NoisyChannel(load(runs / "pairs"), 4, load_scorer(back), load_scorer(runs / "lm"))
-    weights = Weights(2.0, 0.5, 1.0)
+    weights = ChannelWeights(2.0, 0.5, 1.0)
     expected = channel.translate(LINES, weights)
     assert [[one["text"] for one in line["hypotheses"]] for line in told] == [
         [one.hypothesis.text for one in found] for found in expected
@@ -52,7 +52,7 @@ def test_fitted_weights_are_told_and_used(
     models = ("--reverse", back, "--nbest", 2, "--fit", valid)
     alone = command("rerank", runs / "pairs", *models)
     assert alone.code == 0, alone.err
-    told = f"--weights 0.2,0,0\nBLEU 100.00 on {valid}, 0.00 in the order of the search\n"
+    told = f"--weights 0.2,0,0\nBLEU 100.00 on {valid}, 0.00 without reranking\n"
     assert alone.out == told  # the right ones win from r = 1/8 on: the next of the grid
     both = command("rerank", runs / "pairs", file, *models)
     assert (both.code, both.out) == (0, "six seven eight nine ten\n")
@@ -62,13 +62,13 @@ def test_fitted_weights_are_told_and_used(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "There is no model to rerank by"),
-        (("--lm", "lm"), "No weights are given"),
-        (("--lm", "lm", "--weights", "0,1,0", "--fit", "pairs.tsv"), "Weights are given, and a table to fit"),
-        (("--lm", "lm", "--weights", "1"), "--weights '1' are not numbers for"),
-        (("--lm", "lm", "--weights", "0,a,0"), "--weights '0,a,0' are not numbers for"),
-        (("--lm", "lm", "--weights", "0.5,1,0"), "--reverse has the weight 0.5, but no run"),
-        (("--reverse", "pairs", "--weights", "1,1,0"), "--lm has the weight 1, but no run"),
+        ((), "No model to rerank with"),
+        (("--lm", "lm"), "No weights"),
+        (("--lm", "lm", "--weights", "0,1,0", "--fit", "pairs.tsv"), "--weights and --fit"),
+        (("--lm", "lm", "--weights", "1"), "--weights must be three numbers"),
+        (("--lm", "lm", "--weights", "0,a,0"), "got '0,a,0'"),
+        (("--lm", "lm", "--weights", "0.5,1,0"), "--weights has 0.5 for --reverse"),
+        (("--reverse", "pairs", "--weights", "1,1,0"), "--weights has 1 for --lm"),
         (("--reverse", "lm", "--weights", "1,0,0"), "it does not translate"),
         (("--lm", "mlm", "--weights", "0,1,0"), "it does not continue a text"),
     ],

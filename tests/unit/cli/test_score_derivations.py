@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from seqloom.cli import score_derivations as module
-from seqloom.config import compose
-from seqloom.loading import load_derivations
-from seqloom.pipeline import continue_run, create
+from seqloom.run.config import compose
+from seqloom.run.load import load_derivations
+from seqloom.run.train import continue_run, create
 
 Command = Callable[..., Any]
 
@@ -42,7 +42,7 @@ def table(tmp_path: Path) -> Path:
 def test_the_summary_has_model_scores_and_no_perplexity(
     phrase: Path, command: Command, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_LINES_AT_A_TIME", 2)
+    monkeypatch.setattr(module, "_CHUNK_LINES", 2)
     done = command("score", phrase, table, "--json", "--worst", 2)
     facts = json.loads(done.out)
     assert (facts["lines"], facts["left_out"], facts["unreachable"]) == (4, 1, 1)
@@ -55,14 +55,14 @@ def test_the_summary_has_model_scores_and_no_perplexity(
     means = [one["mean"] for one in facts["worst"]]
     assert len(means) == 2 and means == sorted(means)
     assert [one["target"] for one in facts["unreachable_lines"]] == ["cat"]
-    assert "left out: " in done.err
+    assert "skipped: " in done.err
 
 
 def test_the_page_says_what_it_is(phrase: Path, command: Command, table: Path) -> None:
     out = command("score", phrase, table).out
-    assert "no log P: no perplexity" in out
-    assert "unreachable            1    25.0 %: no derivation says them" in out
-    assert "the first of 1 unreachable lines:\n          line 3: a dog → cat" in out
+    assert "not a log-probability" in out
+    assert "unreachable            1    25.0 % have no derivation" in out
+    assert "first of 1 unreachable lines:\n          line 3: a dog → cat" in out
 
 
 def test_every_line_is_written_phrase_by_phrase(
@@ -79,7 +79,7 @@ def test_every_line_is_written_phrase_by_phrase(
 
 def test_a_plot_is_refused(phrase: Path, command: Command, table: Path, tmp_path: Path) -> None:
     done = command("score", phrase, table, "--plot", tmp_path / "plot.png")
-    assert done.code == 2 and "--plot draws log P token by token" in done.err
+    assert done.code == 2 and "--plot needs token probabilities" in done.err
 
 
 def test_as_a_part_of_the_noisy_channel_it_is_refused(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from seqloom.decode.config import SamplingConfig
-from seqloom.decode.risk import by_least_risk
-from seqloom.loading import load, load_ensemble
+from seqloom.decode.mbr import by_least_risk
+from seqloom.run.load import load, load_ensemble
 from seqloom.types import Request
 
 Command = Callable[..., Any]
@@ -49,7 +49,7 @@ def test_a_sample_depends_on_seed_and_line_alone(
     assert (once.code, len(once.out.split("\n"))) == (0, 5), once.err
     first, empty, second, _, _ = once.out.split("\n")
     assert empty == "" and first != second  # equal lines have other samples
-    monkeypatch.setattr("seqloom.cli.translate._LINES_AT_A_TIME", 1)
+    monkeypatch.setattr("seqloom.cli.translate._CHUNK_LINES", 1)
     assert command(*draw).out == once.out
     assert command(*draw, "--seed", 7).out != once.out
     translator = load(runs / "pairs", search={"longest": 8})
@@ -86,8 +86,8 @@ def test_least_risk_among_what_a_beam_finds(runs: Path, command: Command, text: 
     ("options", "message"),
     [
         (("--sample", "--beam", 3), "--beam 3 and --sample exclude each other"),
-        (("--sample", "--alignment", "--json"), "--alignment needs a search"),
-        (("--alignment",), "--alignment is part of the JSON output only"),
+        (("--sample", "--alignment", "--json"), "--alignment needs a beam search"),
+        (("--alignment",), "--alignment needs --json"),
         (("--sample", "--set", "search.stop=ahead"), "search.stop has no effect with the strategy sample"),
         (("--sample", "--samples", 3), "--samples 3 needs --mbr"),
         (("--sample", "--engine", "ctranslate2"), "CTranslate2 cannot hold the model prefix-lm"),
@@ -100,7 +100,7 @@ def test_least_risk_among_what_a_beam_finds(runs: Path, command: Command, text: 
         (("--ensemble", "nowhere"), "There is no run directory nowhere"),
         (("--strategy", "bean"), "There is no strategy called 'bean'"),
         (("--strategy", "mbr", "--beam", 3), "--beam and --strategy mbr exclude each other"),
-        (("--set", "strategy.samples=3"), "strategy.samples needs a strategy"),
+        (("--set", "strategy.samples=3"), "strategy.samples needs --strategy"),
         (("--strategy", "sample", "--set", "strategy.smaples=3"), "There is no option strategy.smaples"),
         (("--ensemble", ".", "--ensemble-space", "logs"), "There is no space called 'logs'"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Callable
@@ -10,24 +11,28 @@ from typing import Any
 
 import pytest
 
-from seqloom.cli.translate import _json, _plain
+from seqloom.cli.output import write_json_line
+from seqloom.cli.translate import _as_dict, _plain
 from seqloom.types import Hypothesis
 
 
 def test_one_line_per_hypothesis_whatever_it_contains() -> None:
     hypotheses = [Hypothesis("a\nb", -1.0), Hypothesis("", -2.0), Hypothesis("c\u2028d", -3.0)]
     lines = list(_plain(1, hypotheses, ranked=False))
-    assert lines == ["a b", "", "c\u2028d"]  # only a line feed ends a line
+    assert lines == ["a b\n", "\n", "c\u2028d\n"]  # only a line feed ends a line
 
 
 def test_several_answers_have_the_line_and_the_score_before_them() -> None:
     lines = list(_plain(7, [Hypothesis("a", -1.0), Hypothesis("", -2.5)], ranked=True))
-    assert lines == ["7\t-1.0000\ta", "7\t-2.5000\t"]
+    assert lines == ["7\t-1.0000\ta\n", "7\t-2.5000\t\n"]
 
 
 def test_json_is_one_line_per_input_line() -> None:
-    line = _json(7, "ä", [Hypothesis("a\nb", -1.0), Hypothesis("c", -math.inf, flags=("cut",))], "torch")
-    assert "\n" not in line
+    hypotheses = [Hypothesis("a\nb", -1.0), Hypothesis("c", -math.inf, flags=("cut",))]
+    stream = io.StringIO()
+    write_json_line(stream, _as_dict(7, "ä", hypotheses, "torch"))
+    line = stream.getvalue()
+    assert line.count("\n") == 1
     assert "ä" in line
     value = json.loads(line)
     assert (value["line"], value["source"]) == (7, "ä")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from seqloom.data import batching
 from seqloom.data.batching import BatchStream, Position, collate, collate_ids, padding, prefetch
-from seqloom.data.encoding import Encoder
+from seqloom.data.encoding import Numericalizer
 from seqloom.data.mixture import Mixture
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
@@ -208,7 +208,7 @@ def test_nearly_all_is_real_on_multi30k(tmp_path: Path, monkeypatch: pytest.Monk
     store = TokenStore.write(
         tmp_path / "store",
         (Example(source, target) for source, target in zip(*lines, strict=True)),
-        Encoder(tokenizers, max_length=256, long="error", threads=2),
+        Numericalizer(tokenizers, max_length=256, long="error", threads=2),
     )
     batches = [collate(store, batch) for batch in BatchStream(store, batch_tokens=4096, seed=0).epoch(0)]
     real = [int(batch.source_lengths.sum()) + batch.target_tokens for batch in batches]
@@ -222,7 +222,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
     pair = TokenizerPair.train(config, lambda: [(" ".join(f"w{i}" for i in range(20)), "w0")])
     data = [Example("w1 " * (1 + i % 4), "w2 " * (1 + i % 3)) for i in range(30)]
     folder: Path = tmp_path_factory.mktemp("data") / "store"
-    return TokenStore.write(folder, data, Encoder(pair, max_length=50, long="error"))
+    return TokenStore.write(folder, data, Numericalizer(pair, max_length=50, long="error"))
 
 
 def test_a_batch_of_lists() -> None:
@@ -323,7 +323,9 @@ def test_heads_come_from_the_store(tmp_path: Path) -> None:
     config = TextConfig(tokenizer="word", byte_fallback=False)
     pair = TokenizerPair.train(config, lambda: [("a b c", "a b c")] * 5)
     data = [Example("a b c", "a", heads=(2, 0, 2)), Example("a", "b c", heads=(0,))]
-    store = TokenStore.write(tmp_path / "store", data, Encoder(pair, max_length=9, long="drop", trees=True))
+    store = TokenStore.write(
+        tmp_path / "store", data, Numericalizer(pair, max_length=9, long="drop", trees=True)
+    )
     batch = collate(store, np.array([1, 0]))
     assert batch.source_heads is not None
     assert batch.source_heads.tolist() == [[0, 0, 0, 0], [2, 0, 2, 0]]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.data.check import CorpusCheck, Finding, check
+from seqloom.data.check import CheckFinding, CorpusCheck, check
 from seqloom.data.config import DataConfig
 
 
@@ -46,7 +46,7 @@ def test_a_plain_corpus_has_no_findings(tmp_path: Path) -> None:
     ],
 )
 def test_findings_name_their_lines(tmp_path: Path, finding: str, lines: list[str], expected: list[int]) -> None:
-    assert checked(tmp_path, PLAIN + lines).findings[finding] == Finding(len(expected), expected)
+    assert checked(tmp_path, PLAIN + lines).findings[finding] == CheckFinding(len(expected), expected)
 
 
 def test_words_of_two_scripts_side_by_side_are_not_mixed(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_moving_a_word_across_the_tab_gives_another_pair(tmp_path: Path) -> None
 
 
 def test_five_examples_at_most(tmp_path: Path) -> None:
-    assert checked(tmp_path, ["same\tsame"] * 9).findings["identical"] == Finding(9, [1, 2, 3, 4, 5])
+    assert checked(tmp_path, ["same\tsame"] * 9).findings["identical"] == CheckFinding(9, [1, 2, 3, 4, 5])
 
 
 def test_lengths(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from seqloom.data import encoding
 from seqloom.data.batching import BatchStream, collate, collate_ids, padding
-from seqloom.data.encoding import Encoder
+from seqloom.data.encoding import Numericalizer
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
 from seqloom.text.config import TextConfig
@@ -46,7 +46,7 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def write(folder: Path, data: Any, pair: TokenizerPair, **options: Any) -> TokenStore:
     plain: dict[str, Any] = {"max_length": 100, "max_frames": 100, "long": "drop", "threads": 1}
-    return TokenStore.write(folder, data, Encoder(pair, **{**plain, **options}))
+    return TokenStore.write(folder, data, Numericalizer(pair, **{**plain, **options}))
 
 
 def told(store: TokenStore) -> list[tuple[int, str, bool]]:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from seqloom.data import encoding
-from seqloom.data.encoding import Encoder
+from seqloom.data.encoding import Numericalizer
 from seqloom.data.report import DataReport
 from seqloom.data.store import Tokens, TokenStore, cache_key
 from seqloom.errors import SeqloomError
@@ -44,7 +44,7 @@ def examples(count: int) -> list[Example]:
 def write(folder: Path, data: Any, **options: Any) -> TokenStore:
     plain: dict[str, Any] = {"max_length": 100, "long": "drop", "threads": 2}
     pair, heard = options.pop("tokenizers", tokenizers()), options.pop("on_progress", None)
-    return TokenStore.write(folder, data, Encoder(pair, **{**plain, **options}), on_progress=heard)
+    return TokenStore.write(folder, data, Numericalizer(pair, **{**plain, **options}), on_progress=heard)
 
 
 def told(store: TokenStore) -> list[tuple[int, str]]:
@@ -251,13 +251,13 @@ def test_forgotten_pages_are_given_back_and_read_again(tmp_path: Path) -> None:
 
 def test_tokens_in_memory_are_those_of_the_store(tmp_path: Path) -> None:
     store, report = write(tmp_path / "store", examples(30), max_length=4), DataReport()
-    tokens = Tokens.of(examples(30), Encoder(tokenizers(), max_length=4, long="drop"), report)
+    tokens = Tokens.of(examples(30), Numericalizer(tokenizers(), max_length=4, long="drop"), report)
     assert len(tokens) == len(store) < 30 and report == store.report
     for side in ("source", "target"):
         assert tokens.ids[side].tolist() == store.ids[side].tolist()
         assert tokens.ids[side].dtype == store.ids[side].dtype
         assert tokens.offsets[side].tolist() == store.offsets[side].tolist()
-    assert len(Tokens.of([], Encoder(tokenizers(), max_length=4, long="drop"), report)) == 0
+    assert len(Tokens.of([], Numericalizer(tokenizers(), max_length=4, long="drop"), report)) == 0
 
 
 def test_rows_are_views_of_the_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.data.batching import Position, collate
-from seqloom.data.encoding import Encoder
+from seqloom.data.encoding import Numericalizer
 from seqloom.data.mixture import Mixture
 from seqloom.data.stream import PairSource, StreamedShard, WindowStream
 from seqloom.errors import SeqloomError
@@ -51,7 +51,7 @@ def source(
         corpora,
         Mixture(sizes, weights, window=window),
         keep=lambda example: example.line not in held_out,
-        encoder=Encoder(TOKENIZERS, max_length=max_length, long="drop"),
+        encoder=Numericalizer(TOKENIZERS, max_length=max_length, long="drop"),
     )
 
 

@@ -16,7 +16,7 @@ from seqloom.data.syntax import cut_heads, parse_heads, read_conllu, token_heads
 from seqloom.data.tables import Malformed
 from seqloom.text.config import Kind
 from seqloom.text.tokenizer import Tokenizer
-from seqloom.types import CONTINUES, Heads
+from seqloom.types import CONTINUES, DependencyTree
 
 KINDS = get_args(Kind)
 CORPUS = ("the old man sees a small dog", "the dog is old", "a man walks", "½ ▁ <0xE2> x y") * 4
@@ -47,7 +47,7 @@ def tokenizer(kind: Kind, **options: Any) -> Tokenizer:
         ("", "", ()),
     ],
 )
-def test_a_column_gives_a_head_to_every_word(column: str, text: str, heads: Heads) -> None:
+def test_a_column_gives_a_head_to_every_word(column: str, text: str, heads: DependencyTree) -> None:
     assert parse_heads(column, text) == heads
 
 
@@ -151,7 +151,7 @@ def test_a_malformed_sentence_is_named_and_the_next_one_is_read(
 # Tokens
 
 
-def _words(cutter: Tokenizer, text: str, heads: Heads) -> tuple[list[str], list[int]]:
+def _words(cutter: Tokenizer, text: str, heads: DependencyTree) -> tuple[list[str], list[int]]:
     """The text of the tokens of each word, and the heads as numbers of words."""
     ids = cutter.encode(text)
     found = token_heads(cutter, ids, heads)

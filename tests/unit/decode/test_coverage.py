@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from seqloom.data.batching import collate_ids
-from seqloom.decode.plan import Found, Plan
+from seqloom.decode.beam_search import beam_search
+from seqloom.decode.constraints import required_search
+from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.reference import reference_beam_search
-from seqloom.decode.required import required_search
-from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.text.word_edges import WordEdges
 from seqloom.types import Batch, Head, Step, StepModel, Tree
@@ -39,15 +39,15 @@ class TwoHeads(StepModel):
         return Step(self.log_probs[state, last], state + 1, attention)
 
 
-PLAN = Plan(beam=3, ranking=Ranking(coverage=2.0))
+PLAN = BeamOptions(beam=3, ranking=Ranking(coverage=2.0))
 SENTENCE = collate_ids([SOURCE], None, [0])
 
 
-def _beam(model: StepModel, head: Head | None) -> list[Found]:
+def _beam(model: StepModel, head: Head | None) -> list[DecodedSequence]:
     return beam_search(model, SENTENCE, PLAN, max_lengths=[LONGEST], want_attention=True, head=head)[0]
 
 
-def _required(model: StepModel, head: Head | None) -> list[Found]:
+def _required(model: StepModel, head: Head | None) -> list[DecodedSequence]:
     edges = WordEdges((True,) * VOCABULARY, (True,) * VOCABULARY)
     return required_search(
         model, SENTENCE, PLAN, [(5,)], edges, max_length=LONGEST, want_attention=True, head=head
@@ -55,7 +55,7 @@ def _required(model: StepModel, head: Head | None) -> list[Found]:
 
 
 @pytest.mark.parametrize("search", [_beam, _required])
-def test_the_alignment_head_changes_no_score(search: Callable[..., list[Found]]) -> None:
+def test_the_alignment_head_changes_no_score(search: Callable[..., list[DecodedSequence]]) -> None:
     mean, head = search(TwoHeads(), None), search(TwoHeads(), Head(0, 1))
     assert [(one.tokens, one.score) for one in mean] == [(one.tokens, one.score) for one in head]
     pairs = [(one.attention, other.attention) for one, other in zip(mean, head, strict=True)]
@@ -70,7 +70,7 @@ def test_the_reference_ranks_alike() -> None:
 
 
 @pytest.mark.parametrize("search", [_beam, _required])
-def test_a_model_without_attention_cannot_be_asked_for_it(search: Callable[..., list[Found]]) -> None:
+def test_a_model_without_attention_cannot_be_asked_for_it(search: Callable[..., list[DecodedSequence]]) -> None:
     with pytest.raises(SeqloomError, match="attention"):
         search(TwoHeads(attends=False), None)
     with pytest.raises(SeqloomError, match="coverage_penalty"):

@@ -1,4 +1,4 @@
-"""Requests are sharded over the processes of a team, and their outputs come back in order."""
+"""Requests are sharded over the processes of a group, and their outputs come back in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seqloom.decode.pipeline import Progress
 from seqloom.decode.translator import Outputs, Translator
 from seqloom.errors import SeqloomError
 from seqloom.types import Hypothesis, Request
-from support.teams import team_of_threads
+from support.process_groups import thread_group
 
 
 class Echo(Translator):
@@ -38,8 +38,8 @@ class Echo(Translator):
 
 
 def together(size: int, work: Any) -> Any:
-    """What the leader's work returns while the others serve."""
-    with team_of_threads(size, Echo) as translator:
+    """Return the main process's result while the others serve."""
+    with thread_group(size, Echo) as translator:
         return work(translator)
 
 
@@ -71,7 +71,7 @@ class Wide(Echo):
 
 
 def test_search_options_are_changed_as_the_translator_changes_them() -> None:
-    with team_of_threads(2, Wide) as translator:
+    with thread_group(2, Wide) as translator:
         found = translator.translate(LINES, nbest=9)
     assert {one[0].score for one in found} == {9.0}
 
@@ -81,7 +81,7 @@ def test_what_the_translator_cannot_do_is_refused_by_all() -> None:
         together(2, lambda t: t.translate(LINES, alignment=True))
 
 
-@pytest.mark.parametrize("lines", [["bad", "a"], ["longer", "bad", "a"]], ids=["of the leader", "of another"])
-def test_an_error_of_any_of_them_is_the_leaders(lines: list[str]) -> None:
+@pytest.mark.parametrize("lines", [["bad", "a"], ["longer", "bad", "a"]], ids=["main", "other"])
+def test_the_main_process_raises_the_error_of_any_process(lines: list[str]) -> None:
     with pytest.raises(SeqloomError, match="The line bad"):
         together(2, lambda t: t.translate(lines))

@@ -9,11 +9,11 @@ import torch
 from torch.testing import assert_close
 
 from seqloom.data.batching import collate_ids
+from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.ensemble import Ensemble, EnsembleTranslator
-from seqloom.decode.plan import Plan, plan_of
+from seqloom.decode.options import BeamOptions, beam_options
 from seqloom.decode.rules import Rules
-from seqloom.decode.search import beam_search
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
@@ -61,7 +61,7 @@ def test_a_model_with_itself_is_itself() -> None:
     alone = member("transformer")
     batch = collate_ids(SOURCES, None, range(2))
     both = (alone, Ensemble([alone, alone]))
-    one, two = (beam_search(model, batch, Plan(3), max_lengths=[6, 6]) for model in both)
+    one, two = (beam_search(model, batch, BeamOptions(3), max_lengths=[6, 6]) for model in both)
     assert [[f.tokens for f in found] for found in one] == [[f.tokens for f in found] for found in two]
     assert [f.score for f in one[0]] == pytest.approx([f.score for f in two[0]])
 
@@ -127,7 +127,7 @@ def test_a_member_reads_lines_by_its_own_tokenizer_in_any_batch() -> None:
         assert texts(found)[2] == texts([alone])[0]
     batches = [one.batch(one.encode([Request("cab bac a")], SEARCH)) for one in (first, second)]
     model = Ensemble([first.model, second.model], others=[batches[1]])
-    (expected,) = beam_search(model, batches[0], plan_of(SEARCH, Rules()), max_lengths=[6])
+    (expected,) = beam_search(model, batches[0], beam_options(SEARCH, Rules()), max_lengths=[6])
     assert [one.score for one in alone] == pytest.approx([one.score for one in expected[:3]])
 
 

@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from seqloom.data.batching import collate_ids
+from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SamplingConfig, SearchConfig
-from seqloom.decode.generation import Behind, Generator
-from seqloom.decode.plan import Plan
+from seqloom.decode.generation import ContinuationModel, Generator
+from seqloom.decode.options import BeamOptions
 from seqloom.decode.ranking import Ranking
-from seqloom.decode.search import beam_search
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
@@ -163,7 +163,10 @@ def test_a_beam_behind_a_prompt_is_the_beam_of_what_follows(language_model: tupl
     model, tokenizer = language_model
     prompt, limit = tokenizer.encode("ca"), 3
     (found,) = beam_search(
-        Behind(model, prompt), collate_ids([[]], None, [0]), Plan(600, Ranking(alpha=0)), max_lengths=[limit]
+        ContinuationModel(model, prompt),
+        collate_ids([[]], None, [0]),
+        BeamOptions(600, Ranking(alpha=0)),
+        max_lengths=[limit],
     )
     best = max(found, key=lambda one: (one.finished, one.score))
     scores = {}
@@ -180,7 +183,7 @@ def test_a_beam_behind_a_prompt_is_the_beam_of_what_follows(language_model: tupl
 
 def test_behind_a_prompt_rows_can_be_selected(language_model: tuple[Any, Tokenizer]) -> None:
     model, tokenizer = language_model
-    behind = Behind(model, tokenizer.encode("ab"))
+    behind = ContinuationModel(model, tokenizer.encode("ab"))
     memory, state = behind.start(collate_ids([[]], None, [0]))
     state = select_rows(state, torch.tensor([0, 0]))
     first = behind.step(memory, state, torch.tensor([BOS, BOS]))

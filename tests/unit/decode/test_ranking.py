@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.decode.plan import Plan
+from seqloom.decode.options import BeamOptions
 from seqloom.decode.ranking import Ranking, uncovered
 from seqloom.errors import SeqloomError
 
@@ -27,7 +27,7 @@ def test_unknown_names_are_errors() -> None:
     with pytest.raises(SeqloomError, match="length norm called 'gnmtt'"):
         Ranking("gnmtt")  # type: ignore[arg-type]
     with pytest.raises(SeqloomError, match="stop rule called 'never'"):
-        Plan(5, stop="never")  # type: ignore[arg-type]
+        BeamOptions(5, stop="never")  # type: ignore[arg-type]
 
 
 def test_what_was_not_looked_at_costs() -> None:

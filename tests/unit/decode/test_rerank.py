@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
-from seqloom.decode.rerank import Channel, NoisyChannel, Weights, bleu_against, channels, fit_weights, rerank
-from seqloom.decode.scoring import Score
+from seqloom.decode.rerank import (
+    Channel,
+    ChannelWeights,
+    NoisyChannel,
+    bleu_against,
+    channels,
+    fit_weights,
+    rerank,
+)
+from seqloom.decode.scoring import SequenceScore
 from seqloom.evaluate.metrics import evaluate
 from seqloom.types import Hypothesis
 
@@ -20,8 +28,8 @@ class Table:
     def __init__(self, known: dict[tuple[str, str], float]) -> None:
         self.known = known
 
-    def score(self, pairs: Sequence[tuple[str, str]], *, on_progress: object = None) -> list[Score]:
-        return [Score(tokens=("t",), log_probs=(self.known[pair],)) for pair in pairs]
+    def score(self, pairs: Sequence[tuple[str, str]], *, on_progress: object = None) -> list[SequenceScore]:
+        return [SequenceScore(tokens=("t",), log_probs=(self.known[pair],)) for pair in pairs]
 
 
 def hypothesis(text: str, log_prob: float) -> Hypothesis:
@@ -41,15 +49,15 @@ def test_each_model_is_asked_in_its_own_direction() -> None:
 
 def test_the_score_is_the_weighted_sum() -> None:
     found = channels(["x", "y"], CANDIDATES, reverse=REVERSE, language=LANGUAGE)[0]
-    weights = Weights(reverse=0.5, language=0.25, length=2.0)
+    weights = ChannelWeights(reverse=0.5, language=0.25, length=2.0)
     assert found[1].score(weights) == pytest.approx(-2.0 + 0.5 * -1.0 + 0.25 * -7.0 + 2.0 * 2)
-    assert [one.hypothesis.text for one in rerank(found, Weights())] == ["a", "b c"]
-    assert [one.hypothesis.text for one in rerank(found, Weights(reverse=0.5))] == ["b c", "a"]
+    assert [one.hypothesis.text for one in rerank(found, ChannelWeights())] == ["a", "b c"]
+    assert [one.hypothesis.text for one in rerank(found, ChannelWeights(reverse=0.5))] == ["b c", "a"]
 
 
 def test_without_other_models_nothing_changes() -> None:
     found = channels(["x", "y"], CANDIDATES)
-    assert [[one.hypothesis for one in rerank(many, Weights(1.0, 1.0))] for many in found] == CANDIDATES
+    assert [[one.hypothesis for one in rerank(many, ChannelWeights(1.0, 1.0))] for many in found] == CANDIDATES
 
 
 def test_the_weights_that_make_validation_best_are_found() -> None:
@@ -61,12 +69,12 @@ def test_the_weights_that_make_validation_best_are_found() -> None:
 
 def test_a_model_that_does_not_help_is_left_out() -> None:
     found = channels(["x", "y"], CANDIDATES, reverse=REVERSE, language=LANGUAGE)
-    assert fit_weights(found, lambda answers: float(answers[0] == "a")) == (Weights(), 1.0)
+    assert fit_weights(found, lambda answers: float(answers[0] == "a")) == (ChannelWeights(), 1.0)
 
 
 def test_equal_scores_keep_the_order_of_the_search() -> None:
     same = [Channel(hypothesis(text, -1.0), -1.0, 0.0, 0.0) for text in ("a", "b", "c")]
-    assert [one.hypothesis.text for one in rerank(same, Weights(1.0, 1.0))] == ["a", "b", "c"]
+    assert [one.hypothesis.text for one in rerank(same, ChannelWeights(1.0, 1.0))] == ["a", "b", "c"]
 
 
 def test_the_quality_is_the_bleu_that_evaluation_tells() -> None:
@@ -91,6 +99,6 @@ def test_the_channel_ranks_what_the_search_finds(nbest: int, beam: int) -> None:
 
     found: Any = SimpleNamespace(search=SimpleNamespace(beam=5), translate=translate)
     channel = NoisyChannel(found, nbest, reverse=REVERSE, language=LANGUAGE)
-    ranked = channel.translate(["x", "y"], Weights(reverse=0.5))
+    ranked = channel.translate(["x", "y"], ChannelWeights(reverse=0.5))
     assert [[one.hypothesis.text for one in many] for many in ranked] == [["b c", "a"], ["d"]]
     assert (asked["nbest"], asked["beam"]) == (nbest, beam)  # a beam is never narrower than what is asked of it

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SamplingConfig
-from seqloom.decode.plan import Found
+from seqloom.decode.options import DecodedSequence
 from seqloom.decode.sampling import (
     keep_min_p,
     keep_top_k,
@@ -48,7 +48,7 @@ class Counting:
 
 def _sample(
     model: Any, longest: list[int], prefixes: list[list[int]] | None = None, **options: Any
-) -> list[list[Found]]:
+) -> list[list[DecodedSequence]]:
     batch = collate_ids([[UNK + i] for i in range(len(longest))], None, range(len(longest)))
     return sample(model, batch, options=SamplingConfig(**options), max_lengths=longest, prefixes=prefixes)
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from seqloom.decode import scoring
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.scoring import ForcedScorer, MaskedScorer, Score, Totals
+from seqloom.decode.scoring import ForcedScorer, MaskedScorer, SequenceScore, Totals
 from seqloom.errors import SeqloomError
 from seqloom.models.base import SequenceModel
 from seqloom.text.config import MASK, TextConfig
@@ -99,16 +99,16 @@ def test_a_tree_that_does_not_fit_is_an_error(tokenizers: TokenizerPair) -> None
 
 
 def test_a_score_adds_up() -> None:
-    score = Score(("a", "b"), (-1.0, -2.0, -0.5))
+    score = SequenceScore(("a", "b"), (-1.0, -2.0, -0.5))
     assert (score.log_prob, score.mean, score.ends) == (-3.5, pytest.approx(-3.5 / 3), 1)
-    assert Score(("a",), (-1.0,)).ends == 0
-    assert Score((), ()).mean == 0
+    assert SequenceScore(("a",), (-1.0,)).ends == 0
+    assert SequenceScore((), ()).mean == 0
 
 
 def test_totals_of_nothing_and_of_the_impossible() -> None:
     assert Totals().perplexity(0) == 1
     totals = Totals()
-    totals.add("a", Score(("a",), (-1e6, -1e6)))
+    totals.add("a", SequenceScore(("a",), (-1e6, -1e6)))
     assert totals.perplexity(totals.tokens) == math.inf
 
 

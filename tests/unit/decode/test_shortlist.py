@@ -10,9 +10,9 @@ import torch
 
 from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.ensemble import EnsembleTranslator
-from seqloom.decode.plan import Found
+from seqloom.decode.options import DecodedSequence
 from seqloom.decode.rules import Rules
-from seqloom.decode.shortlist import Choice, Shortlist, special_tokens
+from seqloom.decode.shortlist import Shortlist, VocabularySubset, special_tokens
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
@@ -102,13 +102,13 @@ def test_a_table_of_other_tokenizers_is_refused(
 def test_new_numbers_there_and_back() -> None:
     allowed = torch.zeros(2, 12, dtype=torch.bool)
     allowed[0, [2, 3, 7]], allowed[1, [2, 3, 9]] = True, True
-    choice = Choice(allowed)
-    assert choice.inward([9, 7, 2]) == (5, 4, 2)
-    assert choice.inward([8]) is None
+    choice = VocabularySubset(allowed)
+    assert choice.to_subset([9, 7, 2]) == (5, 4, 2)
+    assert choice.to_subset([8]) is None
     rules = choice.rules(Rules(prefixes=[[7], []], forbidden=[[9, 7], [9, 8]], min_length=3))
     assert rules == Rules(prefixes=[(4,), ()], forbidden=[(5, 4)], min_length=3)
-    found = Found([5, 4, 3], [-1.0] * 4, -4.0, True, None)
-    assert choice.outward(found).tokens == [9, 7, 3]
+    found = DecodedSequence([5, 4, 3], [-1.0] * 4, -4.0, True, None)
+    assert choice.to_full(found).tokens == [9, 7, 3]
 
 
 @pytest.mark.parametrize("beam", [1, 4])

@@ -7,7 +7,7 @@ import pytest
 
 from seqloom.evaluate.metrics import METRICS, evaluate
 
-PAGE = (Path(__file__).parents[3] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "evaluation.md").read_text(encoding="utf-8")
 
 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

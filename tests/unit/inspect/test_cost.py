@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from seqloom import SeqloomError
 from seqloom.inspect import cost_measure
-from seqloom.inspect.cost import Part, Prediction, example_batch, predict
+from seqloom.inspect.cost import CostPart, CostPrediction, example_batch, predict
 from seqloom.inspect.cost_layers import Layer
 from seqloom.inspect.cost_measure import count_flops, kept_bytes, measure
 from seqloom.inspect.cost_picture import cost_by_length
@@ -44,7 +44,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "simple-rnn": ("recurrent", {"cell": "rnn", "combine": "concat"}),
     "steps": ("recurrent", {"kernel": "steps"}),
 }
-ALL = [*architectures(counting=False), *VARIANTS]
+ALL = [*architectures(fitted=False), *VARIANTS]
 SHARED, SEPARATE = Vocabularies(23, 23, True), Vocabularies(29, 19, False)
 
 
@@ -62,7 +62,7 @@ def _layers(name: str, length: int, **fields: Any) -> dict[str, Layer]:
     return {layer.kind: layer for layer in predict(_build(name, **fields), length).layers}
 
 
-def _part(prediction: Prediction, name: str) -> Part:
+def _part(prediction: CostPrediction, name: str) -> CostPart:
     (found,) = (part for part in prediction.parts if part.name == name)
     return found
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import nn
 
-from seqloom.inspect.doctor import Patient, diagnose
+from seqloom.inspect.doctor import RunHistory, diagnose
 from seqloom.inspect.facts import describe
 from seqloom.registry import architecture
-from seqloom.run import Run
+from seqloom.run.directory import Run
 from seqloom.training.config import TrainConfig
 from seqloom.types import Vocabularies
 
@@ -53,7 +53,7 @@ def _problems(
     model: nn.Module | None = None,
 ) -> list[str]:
     metrics = _train(FALLING) + _valid(SETTLED) if metrics is None else metrics
-    found = diagnose(Patient(CONFIG, metrics, data, model or _model()))
+    found = diagnose(RunHistory(CONFIG, metrics, data, model or _model()))
     assert all(one.evidence and one.advice for one in found)
     return [f"{one.problem} {one.evidence}" for one in found]
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import seqloom
 from seqloom.errors import SeqloomError
 from seqloom.inspect.inspection import Inspection
-from seqloom.inspect.looks import display_names, looks
+from seqloom.inspect.looks import display_names, line_styles
 from seqloom.inspect.picture import COLORS, PAGE, SLIDE, STYLES, MissingGlyphWarning, canvas
 from support.figure_checks import figure_faults
 from support.figures import BENCHMARKS, FIGURES, INSPECTIONS, attention, gradients
@@ -176,14 +176,14 @@ def test_characters_without_a_font_give_one_warning(tmp_path: Path) -> None:
 
 
 def test_a_model_has_the_same_look_whatever_it_is_compared_with() -> None:
-    alone, beside = looks(["transformer"]), looks(["phrase", "lstm-last", "transformer (run2)"])
+    alone, beside = line_styles(["transformer"]), line_styles(["phrase", "lstm-last", "transformer (run2)"])
     assert beside["transformer (run2)"] == alone["transformer"]
     assert len({look.color for look in beside.values()}) == 3
-    assert looks(["mine"]) == looks(["mine"])
+    assert line_styles(["mine"]) == line_styles(["mine"])
 
 
 def test_looks_do_not_repeat_before_all_colors_are_used() -> None:
-    found = looks([f"model-{number}" for number in range(3 * len(COLORS))])
+    found = line_styles([f"model-{number}" for number in range(3 * len(COLORS))])
     assert len({look.color for look in list(found.values())[: len(COLORS)]}) == len(COLORS)
     assert len(set(found.values())) == 3 * len(COLORS)
 

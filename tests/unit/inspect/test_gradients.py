@@ -39,7 +39,7 @@ def batch(*pairs: tuple[list[int], list[int]]) -> Batch:
     return collate_ids(sources, targets, range(len(pairs)), heads)
 
 
-WITH_TARGET = [name for name, entry in architectures(counting=False).items() if entry.task != "fill"]
+WITH_TARGET = [name for name, entry in architectures(fitted=False).items() if entry.task != "fill"]
 
 
 @pytest.mark.parametrize("name", WITH_TARGET)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.plan import Plan
+from seqloom.decode.options import BeamOptions
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.rules import Rules
 from seqloom.decode.torch_translator import TorchTranslator
@@ -139,6 +139,6 @@ def test_a_step_keeps_its_likeliest_tokens_and_those_of_a_prefix(tokenizers: Tok
 
 
 def test_what_the_rules_may_take_out_is_added_to_what_is_ranked() -> None:
-    plan = Plan(4, groups=2, diversity=1.0, rules=Rules(forbidden=[[5], [6, 7]], no_repeat=2))
-    assert enough_to_rank(Plan(4), 16, longest=30) == 19
+    plan = BeamOptions(4, groups=2, diversity=1.0, rules=Rules(forbidden=[[5], [6, 7]], no_repeat=2))
+    assert enough_to_rank(BeamOptions(4), 16, longest=30) == 19
     assert enough_to_rank(plan, 8, longest=30) == 8 + 4 + 3 + 2 + 30

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from seqloom.config import compose
 from seqloom.data.batching import collate_ids
 from seqloom.errors import SeqloomError
 from seqloom.models.recurrent import Recurrent, RecurrentSettings
 from seqloom.registry import architecture, architectures
+from seqloom.run.config import compose
 from seqloom.training.loss import cross_entropy
 from seqloom.types import Batch, Vocabularies
 

@@ -8,21 +8,21 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from seqloom.config import compose
 from seqloom.data.batching import collate_ids
+from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.plan import Plan
-from seqloom.decode.search import beam_search
+from seqloom.decode.options import BeamOptions
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.nn.multihead import SelfAttention
 from seqloom.nn.positions import PositionName
 from seqloom.registry import architecture, architectures
+from seqloom.run.config import compose
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.config import TrainConfig
-from seqloom.training.loss import batch_loss
+from seqloom.training.loss import LossModule
 from seqloom.training.optimizer import Updater
 from seqloom.types import EOS, Batch, Vocabularies
 
@@ -48,13 +48,13 @@ def _random_pairs(count: int, random: torch.Generator) -> Batch:
 
 
 def _mean_loss(model: Transformer, batch: Batch) -> float:
-    return batch_loss(model, batch, 0.0, "float32").nll.item() / batch.target_tokens
+    return LossModule(model, 0.0, "float32")(batch).nll.item() / batch.target_tokens
 
 
 def _update(model: Transformer, updater: Updater, batch: Batch, rate: float) -> float:
     """The mean loss before the update."""
-    loss = batch_loss(model, batch, 0.0, "float32")
-    loss.total.backward()  # type: ignore[no-untyped-call]
+    loss = LossModule(model, 0.0, "float32")(batch)
+    loss.total.backward()
     updater.update(batch.target_tokens, rate)
     return loss.nll.item() / batch.target_tokens
 
@@ -123,7 +123,7 @@ def _decoded_after_overfitting(model: Transformer) -> list[Any]:
     losses = (_update(model, updater, batch, 5e-3 * min(1.0, step / 20)) for step in range(1, 301))
     assert any(loss < 0.02 for loss in losses)
     sources = collate_ids(SOURCES, None, range(6))
-    found = beam_search(model.eval(), sources, Plan(3, stop="ahead"), max_lengths=[9] * 6)
+    found = beam_search(model.eval(), sources, BeamOptions(3, stop="ahead"), max_lengths=[9] * 6)
     return [hypotheses[0].tokens for hypotheses in found]
 
 

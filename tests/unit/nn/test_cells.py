@@ -8,14 +8,14 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from seqloom.nn import cells
-from seqloom.nn.cells import Cell, CellName, Initial, RecurrentLayer, State, Weights
+from seqloom.nn.cells import Cell, CellName, CellWeights, Initial, RecurrentLayer, State
 from seqloom.nn.recurrent import RecurrentStack
 
 INPUTS, WIDTH = 5, 6
 GATES: dict[CellName, int] = {"rnn": 1, "gru": 3, "lstm": 4}
 
 
-def _weights(name: CellName, init: Initial = "uniform", forget_bias: float = 0.0) -> Weights:
+def _weights(name: CellName, init: Initial = "uniform", forget_bias: float = 0.0) -> CellWeights:
     torch.manual_seed(1)
     return RecurrentLayer(Cell(name, init=init, forget_bias=forget_bias), INPUTS, WIDTH).weights()
 
@@ -93,7 +93,7 @@ def test_only_an_lstm_has_a_cell_beside_its_hidden_state() -> None:
 class Doubling(Cell):
     """h' = 2 h + x, whatever the weights are."""
 
-    def step(self, x: Tensor, state: State, weights: Weights) -> State:
+    def step(self, x: Tensor, state: State, weights: CellWeights) -> State:
         return (2 * state[0] + x,)
 
 

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from seqloom.nn import multihead
 from seqloom.nn.attention import attend
-from seqloom.nn.multihead import CrossAttention, Heads, SelfAttention
+from seqloom.nn.multihead import AttentionHeads, CrossAttention, SelfAttention
 from seqloom.nn.positions import Relative, attention_positions
 from seqloom.types import lengths_to_mask
 
@@ -32,7 +32,7 @@ def _steps(layer: SelfAttention, x: Tensor) -> Tensor:
 
 
 def test_heads_are_split_and_joined() -> None:
-    heads, x = Heads(3, 4, 4, scaled=True), torch.randn(2, 5, 12)
+    heads, x = AttentionHeads(3, 4, 4, scaled=True), torch.randn(2, 5, 12)
     parts = heads.split(x)
     assert torch.equal(parts[:, 1, 2], x[:, 2, 4:8])
     assert torch.equal(heads.join(parts), x)
@@ -41,7 +41,7 @@ def test_heads_are_split_and_joined() -> None:
 @WIDTHS
 @SCALED
 def test_the_fused_path_is_the_readable_one(qk_width: int, v_width: int, scaled: bool) -> None:
-    heads = Heads(2, qk_width, v_width, scaled=scaled)
+    heads = AttentionHeads(2, qk_width, v_width, scaled=scaled)
     q, k = torch.randn(3, 2, 5, qk_width).double() * 2, torch.randn(3, 2, 7, qk_width).double()
     v, mask = torch.randn(3, 2, 7, v_width).double(), torch.rand(3, 1, 5, 7) > 0.5
     mask[..., 2] = True
@@ -74,7 +74,7 @@ def test_cross_attention_is_the_same_by_kernel_and_by_steps(qk_width: int, v_wid
     layer = CrossAttention(8, 2, qk_width, v_width, scaled=scaled).double()
     x, source = torch.randn(3, 4, 8).double() * 2, torch.randn(3, 7, 8).double()
     mask = lengths_to_mask(torch.tensor([5, 1, 7]), 7)
-    memory = layer.remember(source)
+    memory = layer.project_kv(source)
     assert [part.shape for part in memory] == [(3, 2, 7, qk_width), (3, 2, 7, v_width)]
     stepped, weights = layer.step(x.reshape(12, 1, 8), memory, mask)
     assert_close(stepped.view(3, 4, 8), layer(x, memory, mask), **EXACT)
@@ -83,7 +83,7 @@ def test_cross_attention_is_the_same_by_kernel_and_by_steps(qk_width: int, v_wid
 
 @SCALED
 def test_unscaled_scores_are_larger_by_the_root_of_the_width(scaled: bool) -> None:
-    heads, q, k = Heads(1, 9, 2, scaled=scaled), torch.randn(1, 1, 2, 9), torch.randn(1, 1, 3, 9)
+    heads, q, k = AttentionHeads(1, 9, 2, scaled=scaled), torch.randn(1, 1, 2, 9), torch.randn(1, 1, 3, 9)
     assert_close(heads.scores(q, k), q @ k.mT / (3 if scaled else 1))
 
 
@@ -110,7 +110,7 @@ def test_the_past_is_extended_not_changed() -> None:
 def test_the_rows_of_a_sentence_share_its_memory() -> None:
     layer = CrossAttention(8, 2, 4, 4)
     source, mask = torch.randn(2, 5, 8), torch.ones(2, 5, dtype=torch.bool)
-    memory = layer.remember(source)
+    memory = layer.project_kv(source)
     x = torch.randn(6, 1, 8)  # three hypotheses for each of two sentences
     together, _ = layer.step(x, memory, mask)
     wide = tuple(part.repeat_interleave(3, dim=0) for part in memory)

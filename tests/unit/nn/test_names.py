@@ -10,7 +10,7 @@ import torch
 
 from seqloom.errors import SeqloomError
 from seqloom.nn.blocks import BlockShape, FeedForward, make_norm
-from seqloom.nn.cells import Cell, Weights, rnn_cell
+from seqloom.nn.cells import Cell, CellWeights, rnn_cell
 from seqloom.nn.context import AttentionContext
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import embeddings_and_output
@@ -31,7 +31,7 @@ def _context(window: Any) -> AttentionContext:
 
 
 def _rnn(activation: Any) -> None:
-    weights = Weights(torch.eye(2), torch.eye(2), torch.zeros(2), torch.zeros(2))
+    weights = CellWeights(torch.eye(2), torch.eye(2), torch.zeros(2), torch.zeros(2))
     rnn_cell(torch.ones(1, 2), (torch.ones(1, 2),), weights, activation)
 
 

@@ -14,7 +14,7 @@ from seqloom.data.batching import collate_ids
 from seqloom.nn.dropout import Dropout
 from seqloom.training.checkpoint import Checkpoints
 from seqloom.training.config import TrainConfig
-from seqloom.training.loop import Feed, Trainer, Validation
+from seqloom.training.trainer import Feed, Trainer, Validation
 from seqloom.types import Batch
 
 BATCHES = 5  # in an epoch

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from seqloom.distributed.process_group import ProcessGroup
 from seqloom.errors import SeqloomError
 from seqloom.files import sealed, unsealed, write_json
-from seqloom.team import Team
 from seqloom.training.checkpoint import (
     Checkpoints,
     TrainState,
@@ -63,10 +63,10 @@ def test_an_empty_folder_restores_nothing(tmp_path: Path, toy: Build) -> None:
 def test_random_draws_go_on_where_they_were() -> None:
     torch.manual_seed(5)
     torch.rand(3)
-    kept = {name: state.clone() for name, state in random_state(Team()).items()}
+    kept = {name: state.clone() for name, state in random_state(ProcessGroup()).items()}
     expected = torch.rand(4)
     torch.manual_seed(6)
-    restore_random_state(kept, Team())
+    restore_random_state(kept, ProcessGroup())
     assert torch.equal(torch.rand(4), expected)
 
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from seqloom.config import compose
-from seqloom.corpus import Corpus
+from seqloom.data.corpus import Corpus
 from seqloom.errors import SeqloomError
 from seqloom.files import mend
-from seqloom.pipeline import create
+from seqloom.run.config import compose
+from seqloom.run.train import create
 from seqloom.training.checkpoint import MODEL, STATE, TRAINING, Checkpoints, check_sums
-from seqloom.training.log import RunLog, read_metrics
-from seqloom.training.loop import Validation
+from seqloom.training.run_log import RunLog, read_metrics
+from seqloom.training.trainer import Validation
 
 Make = Callable[..., Any]  # of a Trainer over the toy
 OPERATIONS = ("write", "fsync", "replace", "rename", "mkdir", "symlink", "unlink", "rmdir")

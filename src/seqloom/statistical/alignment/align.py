@@ -15,7 +15,13 @@ from seqloom.statistical.alignment.bitext import Pair, Reals, lay_out
 from seqloom.statistical.alignment.em import Direction, Translations, iterate, posteriors
 from seqloom.statistical.alignment.hmm import Jumps
 from seqloom.statistical.alignment.lexicon import Lexicon
-from seqloom.statistical.alignment.position import Diagonal, Expected, Free, Positions, Uniform
+from seqloom.statistical.alignment.position import (
+    DiagonalPositions,
+    ExpectedLinks,
+    FreePositions,
+    PositionModel,
+    UniformPositions,
+)
 from seqloom.statistical.alignment.symmetrise import METHODS, Mask, Method, symmetrised
 
 Model = Literal["hmm", "diagonal", "ibm2", "ibm1"]
@@ -25,10 +31,10 @@ Links = NDArray[np.int32]  # (n, 2): source position, target position, both from
 PRIOR = 0.01  # imagined occurrences of every word pair, as in Dyer et al. 2013
 ITERATIONS = 5  # of each stage
 
-_POSITIONS: Mapping[Model, Callable[[], Positions]] = {
-    "ibm1": Uniform,
-    "ibm2": Free,
-    "diagonal": Diagonal,
+_POSITIONS: Mapping[Model, Callable[[], PositionModel]] = {
+    "ibm1": UniformPositions,
+    "ibm2": FreePositions,
+    "diagonal": DiagonalPositions,
     "hmm": Jumps,
 }
 _STAGES: Mapping[Model, tuple[Model, ...]] = {  # each begins with the words of the one before
@@ -90,7 +96,7 @@ class Aligner:
         with self._pool() as pool:
             self.bitext = lay_out(pairs, pool)
         self.directions = tuple(
-            Direction(side, Translations.uniform(side), Uniform(), prior)
+            Direction(side, Translations.uniform(side), UniformPositions(), prior)
             for side in (self.bitext, self.bitext.turned())
         )
         self.rounds: list[Round] = []
@@ -171,7 +177,7 @@ def passes(model: Model, iterations: int) -> int:
     return len(_STAGES[model]) * iterations + 1
 
 
-def _decided(expected: Expected) -> Mask:
+def _decided(expected: ExpectedLinks) -> Mask:
     """Where each target word is linked, (B, T, S): to the source word, or nowhere, that is most probable."""
     best = expected.links.max(axis=2)
     mask = np.zeros(expected.links.shape, dtype=np.bool_)

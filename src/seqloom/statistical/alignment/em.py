@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from seqloom.statistical.alignment.bitext import Bitext, Chunk, Ids, Reals
-from seqloom.statistical.alignment.position import Expected, Positions, Visits
+from seqloom.statistical.alignment.position import ExpectedLinks, PositionModel, Visits
 
 _LEAST = 1e-12  # keeps a target word explicable when EM has taken all its probability away
 
@@ -36,7 +36,7 @@ class Direction:
 
     bitext: Bitext
     translations: Translations
-    positions: Positions
+    positions: PositionModel
     prior: float  # of a symmetric Dirichlet distribution over the translations of a word; 0 = none
 
     def learn(self, words: Reals, null: Reals, visits: Iterable[Visits]) -> None:
@@ -80,7 +80,7 @@ class Counts(NamedTuple):
     log_likelihood: float
 
 
-def posteriors(direction: Direction, number: int) -> list[Expected]:
+def posteriors(direction: Direction, number: int) -> list[ExpectedLinks]:
     """What the E-step finds in each block of the chunk of that number."""
     chunk = direction.bitext.chunks[number]
     words = direction.translations.words[chunk.words][chunk.links]
@@ -123,9 +123,9 @@ def iterate(
     return [total.log_likelihood for total in sums]
 
 
-def _agreed(forward: list[Expected], backward: list[Expected]) -> list[list[Expected]]:
+def _agreed(forward: list[ExpectedLinks], backward: list[ExpectedLinks]) -> list[list[ExpectedLinks]]:
     """Posteriors of links in which both directions believe: their product (Liang, Taskar & Klein 2006)."""
-    found: list[list[Expected]] = [[], []]
+    found: list[list[ExpectedLinks]] = [[], []]
     for one, other in zip(forward, backward, strict=True):
         links = one.links * other.links.swapaxes(1, 2)
         found[0].append(one._replace(links=links))
@@ -133,7 +133,7 @@ def _agreed(forward: list[Expected], backward: list[Expected]) -> list[list[Expe
     return found
 
 
-def _counted(chunk: Chunk, found: list[Expected], target_size: int) -> Counts:
+def _counted(chunk: Chunk, found: list[ExpectedLinks], target_size: int) -> Counts:
     links = np.empty(len(chunk.links), dtype=np.float64)
     for block, expected in zip(chunk.blocks, found, strict=True):
         block.view(links)[...] = expected.links

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.statistical.alignment.bitext import Reals
-from seqloom.statistical.alignment.position import Expected, Visits
+from seqloom.statistical.alignment.position import ExpectedLinks, Visits
 
 Classes = NDArray[np.intp]
 
@@ -52,7 +52,7 @@ class Jumps:
     def _start_classes(self, size: int) -> Classes:
         return np.minimum(np.arange(size), self.width)
 
-    def expect(self, words: Reals, null: Reals) -> Expected:
+    def expect(self, words: Reals, null: Reals) -> ExpectedLinks:
         """Forward-backward, scaled at each word so that the forward probabilities sum to 1."""
         count, length, size = words.shape
         move, start = self.transitions(size) * (1 - self.null), self.start(size)
@@ -77,7 +77,7 @@ class Jumps:
                 behind = real @ move.T + empty
         visits[0] = ahead[0].sum(axis=(0, 1))
         links = ahead[:, :, 0].swapaxes(0, 1)
-        return Expected(links, ahead[:, :, 1].sum(axis=2).T, float(np.log(scale).sum()), visits)
+        return ExpectedLinks(links, ahead[:, :, 1].sum(axis=2).T, float(np.log(scale).sum()), visits)
 
     def learn(self, visits: Iterable[Visits]) -> None:
         """Weights of starts and of jumps at which the expected visits are more probable than before.

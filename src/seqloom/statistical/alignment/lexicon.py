@@ -42,7 +42,7 @@ class Lexicon:
         found[self.source[kept], ranks[kept]] = self.target[kept]
         return found
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         """The lexicon as tensors."""
         return {name: torch.from_numpy(getattr(self, name)) for name in ("source", "target", "probability")}
 

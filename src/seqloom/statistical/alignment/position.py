@@ -22,7 +22,7 @@ _TENSIONS = (0.1, 30.0)  # least and greatest
 _NEWTON = 12  # steps
 
 
-class Expected(NamedTuple):
+class ExpectedLinks(NamedTuple):
     """What the E-step finds in a block."""
 
     links: Reals  # (B, T, S) p(a_j = i | both sentences)
@@ -31,10 +31,10 @@ class Expected(NamedTuple):
     visits: Reals  # what the positions learn from, summed over the pairs of the block
 
 
-class Positions(Protocol):
+class PositionModel(Protocol):
     """A model of positions: it weighs the word translation probabilities, and learns from what comes of it."""
 
-    def expect(self, words: Reals, null: Reals) -> Expected:
+    def expect(self, words: Reals, null: Reals) -> ExpectedLinks:
         """Posteriors of a block from t(f_j | e_i), (B, T, S), and t(f_j | null), (B, T)."""
         ...
 
@@ -43,7 +43,7 @@ class Positions(Protocol):
         ...
 
 
-class Mixture(ABC):
+class PositionMixture(ABC):
     """Positions that do not depend on each other."""
 
     @abstractmethod
@@ -54,7 +54,7 @@ class Mixture(ABC):
     def learn(self, visits: Iterable[Visits]) -> None:
         """The M-step, where there are parameters."""
 
-    def expect(self, words: Reals, null: Reals) -> Expected:
+    def expect(self, words: Reals, null: Reals) -> ExpectedLinks:
         """Each word's probabilities, divided by their sum."""
         prior = self.prior((words.shape[1], words.shape[2]))
         links = words * prior[:, :-1]
@@ -63,10 +63,10 @@ class Mixture(ABC):
         links /= total[:, :, None]
         empty /= total
         visits = np.hstack([links.sum(axis=0), empty.sum(axis=0)[:, None]])
-        return Expected(links, empty, float(np.log(total).sum()), visits)
+        return ExpectedLinks(links, empty, float(np.log(total).sum()), visits)
 
 
-class Uniform(Mixture):
+class UniformPositions(PositionMixture):
     """IBM 1: all positions are equally probable, and the null word is one of them."""
 
     def prior(self, shape: Shape) -> Reals:
@@ -76,7 +76,7 @@ class Uniform(Mixture):
         """Nothing: there are no parameters."""
 
 
-class Diagonal(Mixture):
+class DiagonalPositions(PositionMixture):
     """IBM 2 with one parameter: p(i | j) ∝ exp(-λ |i/S - j/T|), and a fixed one of null (Dyer et al. 2013)."""
 
     def __init__(self, null: float = 0.08, tension: float = 4.0) -> None:
@@ -124,15 +124,15 @@ def _moments(distance: Reals, tension: float, weights: Reals) -> tuple[float, fl
     return float(weights @ mean), float(weights @ ((near * distance**2).sum(axis=1) - mean**2))
 
 
-class Free(Mixture):
+class FreePositions(PositionMixture):
     """IBM 2: a probability of its own for every i, j, S and T.
 
     Few pairs have the same lengths, so each is drawn to what all shapes have in common, the diagonal form, by
     `weight` words that are taken to have been seen at each j.
     """
 
-    def __init__(self, common: Mixture | None = None, weight: float = 10.0) -> None:
-        self.common, self.weight = common or Diagonal(), weight
+    def __init__(self, common: PositionMixture | None = None, weight: float = 10.0) -> None:
+        self.common, self.weight = common or DiagonalPositions(), weight
         self.table: dict[Shape, Reals] = {}
 
     def prior(self, shape: Shape) -> Reals:

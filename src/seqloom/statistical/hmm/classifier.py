@@ -13,11 +13,11 @@ from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
-from seqloom.statistical.counting import Lesson
-from seqloom.statistical.given import Given, expect
+from seqloom.statistical.base import FitData
 from seqloom.statistical.hmm.model import Hmm
 from seqloom.statistical.hmm.packed import Observations
 from seqloom.statistical.hmm.starts import Covariance, Topology, best_fit, gaussian_start
+from seqloom.statistical.state_reader import StateReader, expect
 from seqloom.types import EOS, Batch, Step, StepModel, Tree, Vocabularies
 
 
@@ -71,7 +71,7 @@ def class_model(sequences: Sequence[Observations], settings: ClassifierSettings,
     summary="A class for a sequence of feature frames: one Gaussian-mixture hidden Markov model each",
     paper="Rabiner 1989",
     settings=ClassifierSettings,
-    counting=True,
+    fitted=True,
     defaults={"text.tokenizer": "frames", "text.target_tokenizer": "word", "text.vocab_size": 10_000},
 )
 class Classifier(StepModel):
@@ -85,7 +85,7 @@ class Classifier(StepModel):
             )
         self.settings, self.vocabularies = settings, vocabularies
 
-    def fit(self, lesson: Lesson) -> dict[str, float]:
+    def fit(self, lesson: FitData) -> dict[str, float]:
         members: dict[int, list[Tensor]] = {}
         for frames, token in _examples(lesson.train):
             members.setdefault(token, []).append(frames)
@@ -102,17 +102,17 @@ class Classifier(StepModel):
         return {"accuracy": float((found == torch.tensor([token for _, token in valid])).double().mean())}
 
     def _keep(self, models: Mapping[int, Hmm], counts: Mapping[int, int]) -> None:
-        states = [model.state() for model in models.values()]
+        states = [model.state_dict() for model in models.values()]
         stacked = {name: torch.stack([state[name] for state in states]) for name in states[0]}
         prior = torch.tensor([counts[token] for token in models], dtype=torch.float64)
-        self.restore({"classes": torch.tensor(list(models)), "prior": prior / prior.sum(), **stacked})
+        self.load_state_dict({"classes": torch.tensor(list(models)), "prior": prior / prior.sum(), **stacked})
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         return dict(self._state)
 
-    def restore(self, state: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         state = self._state = {name: value.cpu() for name, value in state.items()}
-        given = Given(state)
+        given = StateReader(state)
         self.classes = given.integers("classes", "C", below=self.vocabularies.target)  # tokens
         given.probabilities("prior", "C")
         parameters = {name: value for name, value in state.items() if name not in ("classes", "prior")}

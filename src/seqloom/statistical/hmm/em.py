@@ -25,7 +25,7 @@ _ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-5}  # a fall that is smaller
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedCounts:
     """What one pass over the data expects the hidden states to have done, and log P of all sequences."""
 
     log_likelihood: float
@@ -33,8 +33,8 @@ class Expected:
     transition: Tensor  # (K, K)
     emission: tuple[Tensor, ...]
 
-    def __add__(self, other: Expected) -> Expected:
-        return Expected(
+    def __add__(self, other: ExpectedCounts) -> ExpectedCounts:
+        return ExpectedCounts(
             self.log_likelihood + other.log_likelihood,
             self.start + other.start,
             self.transition + other.transition,
@@ -52,7 +52,7 @@ class Fit:
     fell: bool = False  # the objective fell, so the fit was stopped at the parameters before
 
 
-def expected(model: Hmm, packed: Packed) -> Expected:
+def expected(model: Hmm, packed: Packed) -> ExpectedCounts:
     """The E step for one group of sequences."""
     chain = Chain.of(model.start, model.transition)
     parts = model.emission.parts(packed.frames)
@@ -60,7 +60,7 @@ def expected(model: Hmm, packed: Packed) -> Expected:
     filtered = forward(chain, density, packed)
     refuse_impossible(filtered.log_likelihood, packed)
     gamma = posteriors(filtered, backward(chain, density, packed))
-    return Expected(
+    return ExpectedCounts(
         float(filtered.log_likelihood.sum()),
         gamma[: packed.sizes[0]].sum(0),
         transition_counts(chain, filtered, gamma, packed),
@@ -90,7 +90,7 @@ def refuse_impossible(log_likelihood: Tensor, packed: Packed) -> None:
         )
 
 
-def maximised(model: Hmm, sums: Expected) -> Hmm:
+def maximised(model: Hmm, sums: ExpectedCounts) -> Hmm:
     """The M step: the model that such counts make most likely. Transitions of probability 0 stay so."""
     return replace(
         model,
@@ -128,7 +128,7 @@ def baum_welch(
     return Fit(model, tuple(history))
 
 
-def total(parts: Iterable[Expected]) -> Expected:
+def total(parts: Iterable[ExpectedCounts]) -> ExpectedCounts:
     """The sum of what is expected of all groups."""
     first, *rest = parts
     for one in rest:

@@ -47,7 +47,7 @@ class Emission(Protocol):
         """A frame for each of the states (T,)."""
         ...
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         """The parameters by name."""
         ...
 
@@ -103,7 +103,7 @@ class Categorical:
     def sample(self, states: Tensor, generator: torch.Generator) -> Tensor:
         return self.probabilities[states].multinomial(1, generator=generator).squeeze(1)
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         return {"probabilities": self.probabilities}
 
 

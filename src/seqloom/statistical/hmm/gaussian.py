@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.linalg import cholesky, cholesky_ex, eigh, solve_triangular
 
 from seqloom.errors import SeqloomError
-from seqloom.statistical.given import Given
 from seqloom.statistical.hmm.emission import normalised
+from seqloom.statistical.state_reader import StateReader
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Gaussians:
         return cls(weights, means, covariances, floor, means.mean((0, 1)))
 
     @classmethod
-    def given(cls, given: Given, dtype: torch.dtype) -> Gaussians:
+    def given(cls, given: StateReader, dtype: torch.dtype) -> Gaussians:
         """The emissions that `state` came from; covariances that are none are a ValueError."""
         full = given.state["covariances"].dim() == 4
         covariances = given.numbers("covariances", *"KMFF" if full else "KMF", dtype=dtype)
@@ -148,7 +148,7 @@ class Gaussians:
             return torch.baddbmm(mean.unsqueeze(2), cholesky(covariance), noise.unsqueeze(2)).squeeze(2)
         return mean + covariance.sqrt() * noise
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         return {
             "weights": self.weights,
             "means": self.means,

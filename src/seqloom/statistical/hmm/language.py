@@ -14,20 +14,20 @@ from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
-from seqloom.statistical.counting import Lesson
-from seqloom.statistical.given import expect
+from seqloom.statistical.base import FitData
 from seqloom.statistical.hmm.emission import Categorical
 from seqloom.statistical.hmm.model import Hmm
 from seqloom.statistical.hmm.recursions import Chain
 from seqloom.statistical.hmm.starts import best_fit, categorical_start
 from seqloom.statistical.hmm.trellis import Trellis, trellis_of
+from seqloom.statistical.state_reader import expect
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, Batch, Step, StepModel, Tree, Vocabularies
 
 _NAME_WORDS = 3  # that a state is called by
 
 
-class LanguageSettings(ModelSettings):
+class HiddenLanguageSettings(ModelSettings):
     SIZES: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"states": 8},
         "small": {"states": 32},
@@ -47,18 +47,18 @@ class LanguageSettings(ModelSettings):
     "hmm-lm",
     summary="Hidden Markov language model of plain text, by EM",
     paper="Baum et al. 1970; Rabiner 1989",
-    settings=LanguageSettings,
+    settings=HiddenLanguageSettings,
     task="continue",
-    counting=True,
+    fitted=True,
     defaults={"text.tokenizer": "word", "text.vocab_size": 10_000, "text.byte_fallback": False},
 )
 class HiddenLanguageModel(StepModel):
     """P(y_t | y_<t) = Σ_z P(z_t | y_<t) b(z_t, y_t); the end of a text is a symbol like any other."""
 
-    def __init__(self, settings: LanguageSettings, vocabularies: Vocabularies) -> None:
+    def __init__(self, settings: HiddenLanguageSettings, vocabularies: Vocabularies) -> None:
         self.settings, self.vocabularies = settings, vocabularies
 
-    def fit(self, lesson: Lesson) -> dict[str, float]:
+    def fit(self, lesson: FitData) -> dict[str, float]:
         texts = _texts(lesson.train)
         settings = self.settings
         frequencies = torch.bincount(torch.cat(texts), minlength=self.vocabularies.target) + settings.smoothing
@@ -72,7 +72,7 @@ class HiddenLanguageModel(StepModel):
             tolerance=settings.tolerance,
             say=lesson.say,
         )
-        self.restore(fit.model.state())
+        self.load_state_dict(fit.model.state_dict())
         figures = {"iterations": float(len(fit.history)), "train_perplexity": self._perplexity(texts)}
         if len(lesson.valid):
             figures["perplexity"] = self._perplexity(_texts(lesson.valid))
@@ -82,10 +82,10 @@ class HiddenLanguageModel(StepModel):
         tokens = sum(map(len, texts))
         return math.exp(-float(self._hmm.log_likelihood(texts).sum()) / tokens)
 
-    def state(self) -> dict[str, Tensor]:
-        return self._hmm.state()
+    def state_dict(self) -> dict[str, Tensor]:
+        return self._hmm.state_dict()
 
-    def restore(self, state: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         hmm = Hmm.of(state)
         if not isinstance(hmm.emission, Categorical):
             raise ValueError("the states emit no words")

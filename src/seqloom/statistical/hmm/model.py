@@ -11,9 +11,8 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from seqloom.errors import SeqloomError
-from seqloom.statistical.given import Given
 from seqloom.statistical.hmm.em import (
-    Expected,
+    ExpectedCounts,
     Fit,
     baum_welch,
     log_density,
@@ -26,6 +25,7 @@ from seqloom.statistical.hmm.emission import Categorical, Emission
 from seqloom.statistical.hmm.gaussian import Gaussians
 from seqloom.statistical.hmm.packed import Observations, Packed, pack
 from seqloom.statistical.hmm.recursions import Chain, backward, forward, posteriors, viterbi
+from seqloom.statistical.state_reader import StateReader
 
 _VALUES = 1 << 22  # log-densities of a group of sequences: 32 MB in double precision
 
@@ -127,7 +127,7 @@ class Hmm:
         )
         return maximised(self, replace(sums, start=start, transition=transition))
 
-    def _observed(self, group: Packed, paths: Sequence[Observations]) -> Expected:
+    def _observed(self, group: Packed, paths: Sequence[Observations]) -> ExpectedCounts:
         """The counts of one group with its states given."""
         rows = [torch.as_tensor(paths[i]) for i in group.order.tolist()]
         for i, row, length in zip(group.order.tolist(), rows, group.lengths.tolist(), strict=True):
@@ -143,21 +143,21 @@ class Hmm:
         first, before = group.sizes[0], group.previous.to(states.device)
         parts = self.emission.parts(group.frames)
         shared = shares(parts, log_density(parts), gamma)
-        return Expected(
+        return ExpectedCounts(
             0.0,
             gamma[:first].sum(0),
             gamma[before].T @ gamma[first:],
             self.emission.statistics(group.frames, shared),
         )
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         """All parameters by name."""
-        return {"start": self.start, "transition": self.transition, **self.emission.state()}
+        return {"start": self.start, "transition": self.transition, **self.emission.state_dict()}
 
     @classmethod
     def of(cls, state: Mapping[str, Tensor]) -> Hmm:
         """The model that `state` came from; tensors that contradict each other are a ValueError."""
-        given, dtype = Given(state), state["start"].dtype
+        given, dtype = StateReader(state), state["start"].dtype
         if dtype not in (torch.float32, torch.float64):
             raise ValueError(f"start is of type {dtype}")
         start = given.probabilities("start", "K", dtype=dtype)

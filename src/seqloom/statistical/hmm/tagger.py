@@ -22,12 +22,12 @@ from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
-from seqloom.statistical.counting import Lesson
-from seqloom.statistical.given import Given
+from seqloom.statistical.base import FitData
 from seqloom.statistical.hmm.packed import Packed, pack
 from seqloom.statistical.hmm.recursions import Chain, backward, viterbi
 from seqloom.statistical.hmm.trellis import Trellis, trellis_of
 from seqloom.statistical.hmm.words import Endings, Word, byte_table, spelling, words_of
+from seqloom.statistical.state_reader import StateReader
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import EOS, UNK, Batch, Step, StepModel, Tree, Vocabularies
 
@@ -49,7 +49,7 @@ class TaggerSettings(ModelSettings):
     summary="Hidden Markov tagger: a tag for every word, counted",
     paper="Church 1988; Brants 2000, arXiv:cs/0003055",
     settings=TaggerSettings,
-    counting=True,
+    fitted=True,
     defaults={"text.tokenizer": "word", "text.vocab_size": 1_000_000, "text.joint": False},
 )
 class Tagger(StepModel):
@@ -62,7 +62,7 @@ class Tagger(StepModel):
             )
         self.settings, self.vocabularies = settings, vocabularies
 
-    def fit(self, lesson: Lesson) -> dict[str, float]:
+    def fit(self, lesson: FitData) -> dict[str, float]:
         source = lesson.tokenizers.source
         byte_of = byte_table(source)
         pairs = list(_pairs(lesson.train, byte_of.tolist(), lesson.tokenizers))
@@ -80,9 +80,9 @@ class Tagger(StepModel):
             longest=self.settings.endings,
             theta=self.settings.theta,
         )
-        state |= {"tag_probabilities": torch.from_numpy(everything), **endings.state()}
+        state |= {"tag_probabilities": torch.from_numpy(everything), **endings.state_dict()}
         state["word_probabilities"] = self._word_probabilities(seen, endings, source.bytes_of(range(len(seen))))
-        self.restore(state)
+        self.load_state_dict(state)
         return self._figures(lesson)
 
     def _refuse_too_large(self, tags: int) -> None:
@@ -132,7 +132,7 @@ class Tagger(StepModel):
         parts = {"start": chances[-1, :-1], "transition": chances[:-1, :-1], "end": chances[:-1, -1]}
         return {name: part.contiguous() for name, part in parts.items()}
 
-    def _figures(self, lesson: Lesson) -> dict[str, float]:
+    def _figures(self, lesson: FitData) -> dict[str, float]:
         """The share of right tags on the validation pairs: of all words, and of those not seen in training."""
         right, unseen = list[bool](), list[bool]()
         state_of = self._state_of.tolist()
@@ -145,13 +145,13 @@ class Tagger(StepModel):
             figures["accuracy_unseen"] = float(np.mean(np.array(right)[unseen]))
         return figures
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         return dict(self._state)
 
-    def restore(self, state: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         # The recursions are short: they run on the processor, and only their results go to the batch's device.
         state = self._state = {name: value.cpu() for name, value in state.items()}
-        given = Given(state, V=self.vocabularies.source)
+        given = StateReader(state, V=self.vocabularies.source)
         self._chain = Chain.of(given.probabilities("start", "K"), given.probabilities("transition", "K", "K"))
         self._log_end = given.probabilities("end", "K").log()
         self._tags = given.integers("tags", "K", below=self.vocabularies.target)

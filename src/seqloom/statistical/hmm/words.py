@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqloom.statistical.given import Given, expect
+from seqloom.statistical.state_reader import StateReader, expect
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import UNK
 
@@ -126,14 +126,14 @@ class Endings:
         known = (self.rows[key] for key in reversed(_keys(word, self.longest)) if key in self.rows)
         return self.probabilities[next(known, -1)]
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         return {
             "endings": torch.tensor(list(self.rows), dtype=torch.long),
             "ending_probabilities": self.probabilities,
         }
 
     @classmethod
-    def of(cls, given: Given, longest: int) -> Endings:
+    def of(cls, given: StateReader, longest: int) -> Endings:
         """The endings that `state` came from."""
         keys = given.integers("endings", "J").tolist()
         probabilities = given.probabilities("ending_probabilities", "J and none", "K")

@@ -16,10 +16,10 @@ from torch import Tensor
 from seqloom.data.store import TokenStore
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
-from seqloom.statistical.counting import Lesson
-from seqloom.statistical.given import expect
+from seqloom.statistical.base import FitData
 from seqloom.statistical.ngram.smoothing import pruning_problem
 from seqloom.statistical.ngram.tables import Ngrams
+from seqloom.statistical.state_reader import expect
 from seqloom.types import PAD, Batch, Step, StepModel, Tree, Vocabularies
 
 
@@ -47,7 +47,7 @@ class NgramSettings(ModelSettings):
     paper="Kneser & Ney 1995; Chen & Goodman 1999",
     settings=NgramSettings,
     task="continue",
-    counting=True,
+    fitted=True,
 )
 class NgramModel(StepModel):
     """p(y_t | the last words before it). The state of a row is those words, (R, order - 1), PAD for none."""
@@ -62,7 +62,7 @@ class NgramModel(StepModel):
         assert self._ngrams is not None, "fit or restore comes first"
         return self._ngrams
 
-    def fit(self, lesson: Lesson) -> dict[str, float]:
+    def fit(self, lesson: FitData) -> dict[str, float]:
         """Counts the targets; the perplexity is that of the validation targets, per token with ends."""
         self._ngrams = Ngrams.estimate(
             targets(lesson.train),
@@ -76,10 +76,10 @@ class NgramModel(StepModel):
         sizes = {f"{n}-grams": float(len(level)) for n, level in enumerate(self.ngrams.levels, 1)}
         return {"perplexity": math.exp(-math.fsum(scores) / len(scores))} | sizes
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         return self.ngrams.to_tensors()
 
-    def restore(self, state: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         ngrams = Ngrams.from_tensors(state)
         expect(ngrams.vocabulary, self.vocabulary, "the vocabulary")
         self._ngrams = ngrams

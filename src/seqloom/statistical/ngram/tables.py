@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqloom.statistical.given import Given, check_bounds
 from seqloom.statistical.ngram.counts import Rows
 from seqloom.statistical.ngram.levels import Level
 from seqloom.statistical.ngram.smoothing import smooth
+from seqloom.statistical.state_reader import StateReader, check_bounds
 from seqloom.types import BOS, EOS
 
 Context = tuple[int, ...]
@@ -159,11 +159,11 @@ class Ngrams:
         order = sum(name.endswith(".words") for name in tensors)
         if order == 0:
             raise ValueError("there are no n-grams")
-        given = Given({name: tensor.cpu() for name, tensor in tensors.items()}, nothing=0)
+        given = StateReader({name: tensor.cpu() for name, tensor in tensors.items()}, nothing=0)
         return cls([_level(given, n, order) for n in range(1, order + 1)])
 
 
-def _level(given: Given, n: int, order: int) -> Level:
+def _level(given: StateReader, n: int, order: int) -> Level:
     """The table of one order, if it fits to those before and after it."""
     own, longest = f"{n}-grams", n == order
     words = given.integers(f"{n}.words", own, dtype=torch.int32, below=given.sizes.get("1-grams"))

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeVar
 
-from seqloom.statistical.phrase.features import LanguageModel, Vector
+from seqloom.statistical.phrase.features import PhraseLanguageModel, Vector
 from seqloom.statistical.phrase.graph import SearchGraph
 from seqloom.statistical.phrase.nbest import Derivation, best, features_of
-from seqloom.statistical.phrase.options import Options, Sentence
+from seqloom.statistical.phrase.options import Options, SourceSentence
 from seqloom.statistical.phrase.stacks import Limits, StackDecoder
 from seqloom.statistical.phrase.table import PhraseTable
 
@@ -33,17 +33,17 @@ class Decoder:
     """The best derivations under given weights and limits; a sentence's depend on nothing but the sentence."""
 
     def __init__(
-        self, table: PhraseTable, language: LanguageModel, weights: Vector, limits: Limits, options: int
+        self, table: PhraseTable, language: PhraseLanguageModel, weights: Vector, limits: Limits, options: int
     ) -> None:
         self.table, self.language, self.weights, self.limits = table, language, weights, limits
         self._options = Options(table, language, weights, options)
         self._stacks = StackDecoder(language, weights, limits)
 
-    def read(self, words: Words) -> Sentence:
+    def read(self, words: Words) -> SourceSentence:
         """What can be done with the words of a sentence."""
         return self._options.of(words.ids, words.surfaces, words.known)
 
-    def search(self, sentence: Sentence, *, keep: bool = False) -> SearchGraph:
+    def search(self, sentence: SourceSentence, *, keep: bool = False) -> SearchGraph:
         """The whole search of one sentence; with `keep` also what each stack held."""
         return self._stacks.search(sentence, keep=keep)
 

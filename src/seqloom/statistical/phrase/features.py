@@ -66,7 +66,7 @@ def _weights(given: dict[str, float]) -> Vector:
     return weights
 
 
-class LanguageModel(Protocol):
+class PhraseLanguageModel(Protocol):
     """What the decoder asks of a language model of the target."""
 
     @property

@@ -15,7 +15,7 @@ from seqloom.statistical.phrase.decoder import Decoder
 from seqloom.statistical.phrase.extract import MONOTONE, OTHER
 from seqloom.statistical.phrase.features import Context
 from seqloom.statistical.phrase.nbest import Derivation, Piece
-from seqloom.statistical.phrase.options import Choice, Option, Sentence, log_prob_of
+from seqloom.statistical.phrase.options import Option, SourceSentence, SpanOptions, log_prob_of
 from seqloom.statistical.phrase.stacks import BEGIN, Place, next_spans, orientation, place_after
 from seqloom.types import EOS
 
@@ -52,7 +52,7 @@ class _Step(NamedTuple):
     end: int  # bytes of the target that are then said
 
 
-def forced(decoder: Decoder, sentence: Sentence, target: bytes, spell: Spell) -> Forced | None:
+def forced(decoder: Decoder, sentence: SourceSentence, target: bytes, spell: Spell) -> Forced | None:
     """The best derivation of the sentence that says the target; None if there is none.
 
     The space is that of the decoder's options and its limit of jumps, whatever else it prunes by.
@@ -85,7 +85,7 @@ class _Occurrences:
         self._target, self._spell = target, spell
         self._known: dict[int, dict[int, list[tuple[Option, int]]]] = {}
 
-    def at(self, mask: int, choice: Choice, offset: int) -> list[tuple[Option, int]]:
+    def at(self, mask: int, choice: SpanOptions, offset: int) -> list[tuple[Option, int]]:
         """The options of a span that go on there, and where they end."""
         if mask not in self._known:
             found: dict[int, list[tuple[Option, int]]] = {}
@@ -99,14 +99,16 @@ class _Occurrences:
         return self._known[mask].get(offset, [])
 
 
-def _kept(ways: list[_Way], sentence: Sentence) -> list[_Way]:
+def _kept(ways: list[_Way], sentence: SourceSentence) -> list[_Way]:
     if len(ways) <= _KEPT:
         return ways
     ways.sort(key=lambda way: -(way.score + sentence.estimate(way.place[0])))
     return ways[:_KEPT]
 
 
-def _steps(way: _Way, offset: int, sentence: Sentence, said: _Occurrences, jump: int | None) -> Iterator[_Step]:
+def _steps(
+    way: _Way, offset: int, sentence: SourceSentence, said: _Occurrences, jump: int | None
+) -> Iterator[_Step]:
     for start, stop, mask, choice in next_spans(way.place, sentence, jump):
         for option, end in said.at(mask, choice, offset):
             yield _Step(Piece(option, start, stop), mask, end)

@@ -24,13 +24,13 @@ class Arc(NamedTuple):
     """One way to a hypothesis: from another one by an option for a span of the source."""
 
     score: float  # of the whole way
-    previous: Hypothesis | None
+    previous: PhraseHypothesis | None
     option: Option | None
     start: int
     stop: int
 
 
-class Hypothesis:
+class PhraseHypothesis:
     """What is covered and said so far, as far as the future depends on it, and the ways that lead here."""
 
     __slots__ = ("after", "arcs", "context", "rank", "score")
@@ -65,6 +65,8 @@ class StackCount:
 class SearchGraph:
     """The end of a search: the one hypothesis that all complete ones lead to; and the stacks on the way."""
 
-    goal: Hypothesis
+    goal: PhraseHypothesis
     stacks: list[StackCount]
-    kept: list[list[tuple[int, Hypothesis]]] = field(default_factory=list)  # per stack: coverage, hypothesis
+    kept: list[list[tuple[int, PhraseHypothesis]]] = field(
+        default_factory=list
+    )  # per stack: coverage, hypothesis

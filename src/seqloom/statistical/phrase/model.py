@@ -13,13 +13,11 @@ from torch import Tensor
 from seqloom.data.store import TokenStore
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
-from seqloom.machine import checked_threads
 from seqloom.registry import register
 from seqloom.settings import ModelSettings
 from seqloom.statistical.alignment.align import Model, align
 from seqloom.statistical.alignment.symmetrise import Method
-from seqloom.statistical.counting import Lesson
-from seqloom.statistical.given import Given, expect
+from seqloom.statistical.base import FitData
 from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.statistical.phrase.bleu import Reference
 from seqloom.statistical.phrase.decoder import Decoder, Words, map_tasks
@@ -28,7 +26,9 @@ from seqloom.statistical.phrase.scorer import PhraseScorer
 from seqloom.statistical.phrase.stacks import Limits
 from seqloom.statistical.phrase.table import LONGEST, PhraseTable, build_table
 from seqloom.statistical.phrase.translator import PhraseTranslator, read
-from seqloom.statistical.phrase.tune import Scored, tune
+from seqloom.statistical.phrase.tune import ScoredCandidate, tune
+from seqloom.statistical.state_reader import StateReader, expect
+from seqloom.system import checked_threads
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Vocabularies
 
@@ -75,7 +75,7 @@ class PhraseSettings(ModelSettings):
     summary="Phrase-based translation: a log-linear model of phrase pairs with a stack decoder",
     paper="Koehn, Och & Marcu 2003; Koehn et al. 2007",
     settings=PhraseSettings,
-    counting=True,
+    fitted=True,
     defaults={
         "text.tokenizer": "word",
         "text.vocab_size": 1_000_000,
@@ -104,7 +104,7 @@ class PhraseModel:
         assert self._language is not None, "fit or restore comes first"
         return self._language
 
-    def fit(self, lesson: Lesson) -> dict[str, float]:
+    def fit(self, lesson: FitData) -> dict[str, float]:
         """Aligns, extracts, counts and tunes; `bleu` is that of the tuned sentences, on tokens."""
         self._language = self._count_language(lesson)
         self._table = self._extract(lesson)
@@ -120,12 +120,12 @@ class PhraseModel:
             figures |= {} if reached is None else {"bleu": reached}
         return figures
 
-    def _count_language(self, lesson: Lesson) -> Ngrams:
+    def _count_language(self, lesson: FitData) -> Ngrams:
         store = lesson.train
         rows = [store.target(i) for i in range(len(store))]
         return Ngrams.estimate(rows, order=self.settings.order, vocabulary=self.vocabularies.target)
 
-    def _extract(self, lesson: Lesson) -> PhraseTable:
+    def _extract(self, lesson: FitData) -> PhraseTable:
         """The phrase table of the training pairs."""
         settings, tokenizers = self.settings, lesson.tokenizers
         sizes = tokenizers.source.size, tokenizers.target.size  # an error if sources are no text
@@ -149,7 +149,7 @@ class PhraseModel:
             limit=settings.keep,
         )
 
-    def _tune(self, lesson: Lesson) -> float | None:
+    def _tune(self, lesson: FitData) -> float | None:
         """The BLEU that the tuned weights reached; None if there was nothing to tune on."""
         pairs = [(one.source, one.target) for one in lesson.valid_examples() if one.source and one.target]
         if not pairs:
@@ -164,20 +164,22 @@ class PhraseModel:
         self.weights, reached = tune(decode, self.weights, rounds=rounds, seed=lesson.seed, say=lesson.say)
         return reached
 
-    def _nbest_lists(self, pairs: list[tuple[str, str]], lesson: Lesson) -> Callable[[Vector], list[Scored]]:
+    def _nbest_lists(
+        self, pairs: list[tuple[str, str]], lesson: FitData
+    ) -> Callable[[Vector], list[ScoredCandidate]]:
         """What gives, for some weights, the n-best lists of these pairs."""
         target = lesson.tokenizers.target
         sources = [read(lesson.tokenizers, source) for source, _ in pairs]
         references = [Reference(target.surfaces(text)) for _, text in pairs]
 
-        def decode(weights: Vector) -> list[Scored]:
+        def decode(weights: Vector) -> list[ScoredCandidate]:
             decoder = self.decoder(weights=weights)
 
-            def one(task: tuple[Words, Reference]) -> Scored:
+            def one(task: tuple[Words, Reference]) -> ScoredCandidate:
                 words, reference = task
                 found = decoder.nbest(words, self.settings.tune_nbest)
                 surfaces = [[surface or pieces[word] for word, surface in each.words] for each in found]
-                return Scored(
+                return ScoredCandidate(
                     np.array([decoder.features(each, len(words.ids)) for each in found]),
                     np.array([reference.counts(each) for each in surfaces]),
                 )
@@ -221,13 +223,13 @@ class PhraseModel:
         decoder = Decoder(self.table, self.language, self.weights, limits, self.settings.keep)
         return PhraseScorer(decoder, tokenizers, workers=checked_threads(workers))
 
-    def state(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         parts = {"table": self.table.to_tensors(), "language": self.language.to_tensors()}
         tensors = {f"{part}.{name}": one for part, all in parts.items() for name, one in all.items()}
         return {"weights": torch.from_numpy(self.weights), **tensors}
 
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        weights = Given(state, features=len(self.weights)).numbers("weights", "features")
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        weights = StateReader(state, features=len(self.weights)).numbers("weights", "features")
         table = PhraseTable.from_tensors(_part(state, "table"))
         language = Ngrams.from_tensors(_part(state, "language"))
         expect(table.source.vocabulary, self.vocabularies.source, "the vocabulary of sources")

@@ -11,7 +11,7 @@ import numpy as np
 
 from seqloom.statistical.phrase import features as F
 from seqloom.statistical.phrase.extract import MONOTONE, OTHER
-from seqloom.statistical.phrase.features import LanguageModel, Vector
+from seqloom.statistical.phrase.features import PhraseLanguageModel, Vector
 from seqloom.statistical.phrase.graph import Arc, SearchGraph
 from seqloom.statistical.phrase.options import PASSED, Option, log_prob_of
 from seqloom.statistical.phrase.stacks import orientation
@@ -72,7 +72,9 @@ def best(graph: SearchGraph, nbest: int) -> list[Derivation]:
     return list(found.values())
 
 
-def features_of(derivation: Derivation, length: int, table: PhraseTable, language: LanguageModel) -> Vector:
+def features_of(
+    derivation: Derivation, length: int, table: PhraseTable, language: PhraseLanguageModel
+) -> Vector:
     """The features of a derivation of a source of so many words, counted piece by piece."""
     values = np.zeros(len(F.FEATURES))
     words = [word for piece in derivation.pieces for word in piece.option.words]

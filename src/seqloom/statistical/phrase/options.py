@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqloom.statistical.phrase import features as F
-from seqloom.statistical.phrase.features import Context, LanguageModel, Vector
+from seqloom.statistical.phrase.features import Context, PhraseLanguageModel, Vector
 from seqloom.statistical.phrase.table import PhraseTable
 from seqloom.types import UNK
 
@@ -33,18 +33,18 @@ class Option(NamedTuple):
         return self.translation + self.language
 
 
-class Choice(NamedTuple):
+class SpanOptions(NamedTuple):
     """The options of a span, best first for each orientation to the phrase before: estimates and options."""
 
     ranked: tuple[tuple[list[float], list[Option]], ...]
     best: float  # the highest estimate, without orientation
 
 
-Spans = list[list[tuple[int, int, Choice]]]
+Spans = list[list[tuple[int, int, SpanOptions]]]
 """Per start, the spans that have options: stop, a mask of the words, the options; the shortest first."""
 
 
-class Sentence(NamedTuple):
+class SourceSentence(NamedTuple):
     """The source words and what can be done with them."""
 
     length: int
@@ -59,12 +59,12 @@ class Sentence(NamedTuple):
 class Options:
     """Finds the options of sentences. What a source phrase can become is remembered."""
 
-    def __init__(self, table: PhraseTable, language: LanguageModel, weights: Vector, limit: int) -> None:
+    def __init__(self, table: PhraseTable, language: PhraseLanguageModel, weights: Vector, limit: int) -> None:
         self.table, self.language, self.weights, self.limit = table, language, weights, limit
         self._weight = float(weights[F.LANGUAGE])
-        self._remembered: dict[int, Choice | None] = {}
+        self._remembered: dict[int, SpanOptions | None] = {}
 
-    def of(self, words: Sequence[int], surfaces: Sequence[str], known: Sequence[int]) -> Sentence:
+    def of(self, words: Sequence[int], surfaces: Sequence[str], known: Sequence[int]) -> SourceSentence:
         """The options of a sentence.
 
         `surfaces` are its words as written and `known` their ids in the target vocabulary, or UNK: for a word
@@ -77,9 +77,9 @@ class Options:
             if words[start] == UNK or not found or found[0][1] is None:
                 found = [(start + 1, self._passed(surfaces[start], known[start])), *found[1:]]
             spans.append([(stop, (1 << stop) - (1 << start), choice) for stop, choice in found if choice])
-        return Sentence(len(words), spans, _future(len(words), spans))
+        return SourceSentence(len(words), spans, _future(len(words), spans))
 
-    def _choice(self, number: int) -> Choice | None:
+    def _choice(self, number: int) -> SpanOptions | None:
         if number not in self._remembered:
             if len(self._remembered) >= _CACHED:
                 self._remembered.clear()
@@ -102,7 +102,7 @@ class Options:
         options.sort(key=lambda option: (-option.estimate, option.row))
         return options[: self.limit]
 
-    def _passed(self, surface: str, known: int) -> Choice:
+    def _passed(self, surface: str, known: int) -> SpanOptions:
         """The word itself."""
         return _ranked([self._option(PASSED, (known,), surface, float(self.weights[F.UNKNOWN]), (0.0,) * 6)])
 
@@ -114,7 +114,7 @@ class Options:
         return Option(row, words, surface, static, language, orientation[:3], orientation[3:])
 
 
-def log_prob_of(language: LanguageModel, context: Context, words: Sequence[int]) -> tuple[float, Context]:
+def log_prob_of(language: PhraseLanguageModel, context: Context, words: Sequence[int]) -> tuple[float, Context]:
     """log P of the words behind a context, and the context of the next word."""
     total = 0.0
     for word in words:
@@ -123,13 +123,13 @@ def log_prob_of(language: LanguageModel, context: Context, words: Sequence[int])
     return total, context
 
 
-def _ranked(options: list[Option]) -> Choice:
+def _ranked(options: list[Option]) -> SpanOptions:
     lists = []
     for orientation in range(3):
         scored = [(option.estimate + option.before[orientation], option) for option in options]
         scored.sort(key=lambda one: (-one[0], one[1].row))
         lists.append(([score for score, _ in scored], [option for _, option in scored]))
-    return Choice(tuple(lists), max(option.estimate for option in options))
+    return SpanOptions(tuple(lists), max(option.estimate for option in options))
 
 
 def _future(length: int, spans: Spans) -> list[list[float]]:

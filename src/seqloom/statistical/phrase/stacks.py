@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 from seqloom.statistical.phrase import features as F
 from seqloom.statistical.phrase.extract import MONOTONE, OTHER, SWAP
-from seqloom.statistical.phrase.features import Context, LanguageModel, Vector
-from seqloom.statistical.phrase.graph import Arc, Hypothesis, Said, SearchGraph, StackCount
-from seqloom.statistical.phrase.options import Choice, Option, Sentence, log_prob_of
+from seqloom.statistical.phrase.features import Context, PhraseLanguageModel, Vector
+from seqloom.statistical.phrase.graph import Arc, PhraseHypothesis, Said, SearchGraph, StackCount
+from seqloom.statistical.phrase.options import Option, SourceSentence, SpanOptions, log_prob_of
 from seqloom.types import EOS
 
 _FREE = -1  # no phrase can stand directly before the last one: its words are covered
 
 Place = tuple[int, int, int]  # a mask of the covered words; start, or _FREE, and stop of the last phrase
 BEGIN: Place = (0, _FREE, 0)
-Stack = dict[Place, dict[object, Hypothesis]]  # what can be told apart at each place
+Stack = dict[Place, dict[object, PhraseHypothesis]]  # what can be told apart at each place
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,12 @@ class _Group(NamedTuple):
     """The hypotheses of one place."""
 
     place: Place
-    members: list[Hypothesis]
-    ranked: dict[int, tuple[list[float], list[Hypothesis]]]  # by orientation of what comes next; on demand
+    members: list[PhraseHypothesis]
+    ranked: dict[
+        int, tuple[list[float], list[PhraseHypothesis]]
+    ]  # by orientation of what comes next; on demand
 
-    def by(self, orientation: int) -> tuple[list[float], list[Hypothesis]]:
+    def by(self, orientation: int) -> tuple[list[float], list[PhraseHypothesis]]:
         """Their scores with that orientation, and they themselves, best first."""
         if orientation not in self.ranked:
             scored = [(one.score + one.after[orientation], one) for one in self.members]
@@ -58,7 +60,7 @@ class _Grid(NamedTuple):
     """The hypotheses of a group times the options of a span."""
 
     scores: list[float]
-    hypotheses: list[Hypothesis]
+    hypotheses: list[PhraseHypothesis]
     estimates: list[float]
     options: list[Option]
     base: float  # distance
@@ -73,7 +75,9 @@ def orientation(last_start: int, last_stop: int, start: int, stop: int) -> int:
     return MONOTONE if start == last_stop else SWAP if stop == last_start else OTHER
 
 
-def next_spans(place: Place, sentence: Sentence, jump: int | None) -> Iterator[tuple[int, int, int, Choice]]:
+def next_spans(
+    place: Place, sentence: SourceSentence, jump: int | None
+) -> Iterator[tuple[int, int, int, SpanOptions]]:
     """The spans that may be covered next: start, stop, a mask of their words, what they can become.
 
     Neither the jump to it nor the way back from it to the first uncovered word may be too far.
@@ -99,12 +103,12 @@ def place_after(covered: int, start: int, stop: int) -> Place:
 class StackDecoder:
     """Finds the best derivations of a sentence's translations."""
 
-    def __init__(self, language: LanguageModel, weights: Vector, limits: Limits) -> None:
+    def __init__(self, language: PhraseLanguageModel, weights: Vector, limits: Limits) -> None:
         self.language, self.limits = language, limits
         self.language_weight = float(weights[F.LANGUAGE])
         self.distance_weight = float(weights[F.DISTANCE])
 
-    def search(self, sentence: Sentence, *, keep: bool = False) -> SearchGraph:
+    def search(self, sentence: SourceSentence, *, keep: bool = False) -> SearchGraph:
         """The graph of all that was found; with `keep` also what each stack held."""
         return _Search(self, sentence).run(keep=keep)
 
@@ -112,7 +116,7 @@ class StackDecoder:
 class _Search:
     """One sentence on its way through the stacks."""
 
-    def __init__(self, decoder: StackDecoder, sentence: Sentence) -> None:
+    def __init__(self, decoder: StackDecoder, sentence: SourceSentence) -> None:
         self.decoder, self.limits, self.sentence = decoder, decoder.limits, sentence
         self.length = sentence.length
         self.complete = (1 << sentence.length) - 1
@@ -121,7 +125,7 @@ class _Search:
         self.grids: list[list[_Grid]] = [[] for _ in range(self.length + 1)]
 
     def run(self, *, keep: bool) -> SearchGraph:
-        nothing = Hypothesis(
+        nothing = PhraseHypothesis(
             Arc(0.0, None, None, 0, 0), self._said(self.decoder.language.start), (0.0,) * 3, 0.0
         )
         groups, counts, kept = [_Group(BEGIN, [nothing], {})], [], []
@@ -144,7 +148,7 @@ class _Search:
             grid = self._grid(group, choice, start, stop, group.place[0] | mask)
             self.grids[grid.place[0].bit_count()].append(grid)
 
-    def _grid(self, group: _Group, choice: Choice, start: int, stop: int, covered: int) -> _Grid:
+    def _grid(self, group: _Group, choice: SpanOptions, start: int, stop: int, covered: int) -> _Grid:
         _, last_start, last_stop = group.place
         turn = orientation(last_start, last_stop, start, stop)
         scores, hypotheses = group.by(turn)
@@ -194,7 +198,7 @@ class _Search:
         if found is not None:
             found.recombine(arc, future)
             return True
-        group[key] = Hypothesis(arc, said, after, future)
+        group[key] = PhraseHypothesis(arc, said, after, future)
         return False
 
     def _prune(self, stack: Stack, count: StackCount) -> list[_Group]:
@@ -234,9 +238,9 @@ class _Search:
         return self.futures[covered]
 
 
-def _goal(groups: list[_Group]) -> Hypothesis:
+def _goal(groups: list[_Group]) -> PhraseHypothesis:
     """Where all complete hypotheses meet; the best way is the first arc."""
     ends = sorted((one for group in groups for one in group.members), key=lambda one: -one.score)
-    goal = Hypothesis(ends[0].arcs[0], ends[0].context, (0.0,) * 3, 0.0)
+    goal = PhraseHypothesis(ends[0].arcs[0], ends[0].context, (0.0,) * 3, 0.0)
     goal.arcs = [arc for one in ends for arc in one.arcs]
     return goal

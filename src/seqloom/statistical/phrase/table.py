@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from seqloom.statistical.given import Given, check_bounds
 from seqloom.statistical.phrase.extract import Links, Occurrences, occurrences
 from seqloom.statistical.phrase.lexical import LinkedWords, log_factors
 from seqloom.statistical.phrase.probabilities import log_orientations, log_phrase_probabilities
 from seqloom.statistical.phrase.trie import Trie
+from seqloom.statistical.state_reader import StateReader, check_bounds
 from seqloom.types import UNK
 
 Rows = Sequence[NDArray[Any]]
@@ -56,7 +56,7 @@ class PhraseTable:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> PhraseTable:
         """The table that `to_tensors` gave; tensors that contradict each other are a ValueError."""
-        given = Given({name: tensor.cpu() for name, tensor in tensors.items()}, side=1)
+        given = StateReader({name: tensor.cpu() for name, tensor in tensors.items()}, side=1)
         source, target = (_trie(given, side) for side in ("source", "target"))
         translation = given.integers("translation", "pairs", below=len(target))
         first = given.integers("first", "sources and the end")
@@ -76,7 +76,7 @@ class PhraseTable:
 _ARRAYS = ("first", "translation", "scores", "reordering", "links")
 
 
-def _trie(given: Given, side: str) -> Trie:
+def _trie(given: StateReader, side: str) -> Trie:
     """The phrases of one side; those of k words go on from those of k - 1."""
     vocabulary = int(given.integers(f"{side}.vocabulary", "side", least=1).sum())
     depth = sum(name.startswith(f"{side}.") for name in given.state) - 1

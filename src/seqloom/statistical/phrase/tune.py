@@ -23,14 +23,14 @@ _DECAY = 0.999  # of the counts that a sentence's BLEU is seen against
 _PATIENCE = 3  # rounds without a better BLEU
 
 
-class Scored(NamedTuple):
+class ScoredCandidate(NamedTuple):
     """The n-best list of a sentence, the best first: features and counts for BLEU, a row per hypothesis."""
 
     features: NDArray[np.float64]  # (n, features)
     counts: Counts  # (n, SIZE)
 
 
-Decode = Callable[[Vector], Sequence[Scored]]  # the n-best lists under some weights
+Decode = Callable[[Vector], Sequence[ScoredCandidate]]  # the n-best lists under some weights
 
 
 def tune(
@@ -38,7 +38,7 @@ def tune(
 ) -> tuple[Vector, float]:
     """The weights whose decoding had the highest BLEU, and that BLEU from 0 to 100."""
     random = np.random.default_rng(seed)
-    pools: list[Scored] = []
+    pools: list[ScoredCandidate] = []
     size = float(np.abs(weights[TUNED]).sum())
     best, highest, since = weights, -1.0, 0
     for number in range(1, rounds + 1):
@@ -63,15 +63,15 @@ def _scaled(weights: Vector, size: float) -> Vector:
     return scaled
 
 
-def merged(pool: Scored, new: Scored) -> Scored:
+def merged(pool: ScoredCandidate, new: ScoredCandidate) -> ScoredCandidate:
     """Both lists, without what is in them twice."""
     features, counts = (np.concatenate(both) for both in zip(pool, new, strict=True))
     _, first = np.unique(features.round(6), axis=0, return_index=True)
     kept = np.sort(first)
-    return Scored(features[kept], counts[kept])
+    return ScoredCandidate(features[kept], counts[kept])
 
 
-def mira(pools: Sequence[Scored], weights: Vector, random: np.random.Generator) -> Vector:
+def mira(pools: Sequence[ScoredCandidate], weights: Vector, random: np.random.Generator) -> Vector:
     """The average over all steps of weights that separate hope from fear in every list."""
     weights, total = weights.copy(), np.zeros_like(weights)
     background = np.zeros(SIZE)

@@ -1,4 +1,4 @@
-"""docs/alignment.md: its example runs, and it names every model and symmetrisation."""
+"""docs/ladder/alignment.md: its example runs, and it names every model and symmetrisation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from seqloom.statistical.alignment.align import MODELS
 from seqloom.statistical.alignment.symmetrise import METHODS
 
-PAGE = (Path(__file__).parents[4] / "docs" / "alignment.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "ladder" / "alignment.md").read_text(encoding="utf-8")
 
 
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:

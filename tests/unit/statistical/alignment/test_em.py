@@ -10,7 +10,7 @@ import torch
 
 from seqloom.statistical.alignment.bitext import lay_out
 from seqloom.statistical.alignment.em import Direction, Translations, iterate
-from seqloom.statistical.alignment.position import Uniform
+from seqloom.statistical.alignment.position import UniformPositions
 
 PAIRS = [([0, 1], [0]), ([1], [0, 1])]
 # As (S, T) per pair, with uniform probabilities: p(i | j) = 1 / (S + 1) and p(j | i) = 1 / (T + 1).
@@ -23,7 +23,8 @@ def after_one_iteration(*, prior: float, agree: bool) -> list[Direction]:
     with ThreadPoolExecutor(1) as pool:
         bitext = lay_out(PAIRS, pool)
         directions = [
-            Direction(side, Translations.uniform(side), Uniform(), prior) for side in (bitext, bitext.turned())
+            Direction(side, Translations.uniform(side), UniformPositions(), prior)
+            for side in (bitext, bitext.turned())
         ]
         iterate(directions, pool, agree=agree)
     return directions

@@ -28,7 +28,7 @@ def test_probabilities_sum_to_one_without_the_improbable() -> None:
 
 
 def test_the_lexicon_comes_back_from_its_tensors(tmp_path: Path) -> None:
-    save_file(lexicon().state(), tmp_path / "lexicon.safetensors")
+    save_file(lexicon().state_dict(), tmp_path / "lexicon.safetensors")
     again = Lexicon.restored(load_file(tmp_path / "lexicon.safetensors"))
     np.testing.assert_array_equal(again.best(3), lexicon().best(3))
     np.testing.assert_array_equal(again.probability, lexicon().probability)

@@ -6,31 +6,39 @@ import numpy as np
 import pytest
 
 from seqloom.statistical.alignment.hmm import Jumps
-from seqloom.statistical.alignment.position import Diagonal, Free, Mixture, Uniform, summed
+from seqloom.statistical.alignment.position import (
+    DiagonalPositions,
+    FreePositions,
+    PositionMixture,
+    UniformPositions,
+    summed,
+)
 
 
-@pytest.mark.parametrize("model", [Uniform(), Diagonal(), Free(), Free(Uniform(), 1.0)])
+@pytest.mark.parametrize(
+    "model", [UniformPositions(), DiagonalPositions(), FreePositions(), FreePositions(UniformPositions(), 1.0)]
+)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 5), (7, 2)])
-def test_priors_sum_to_one(model: Mixture, shape: tuple[int, int]) -> None:
+def test_priors_sum_to_one(model: PositionMixture, shape: tuple[int, int]) -> None:
     np.testing.assert_allclose(model.prior(shape).sum(axis=1), 1)
     assert model.prior(shape).shape == (shape[0], shape[1] + 1)
 
 
 def test_the_diagonal_finds_the_tension_that_made_the_data() -> None:
-    true, learner = Diagonal(tension=7.5), Diagonal()
+    true, learner = DiagonalPositions(tension=7.5), DiagonalPositions()
     learner.learn([(shape, 100 * true.prior(shape)) for shape in [(4, 5), (8, 8), (10, 6)]])
     assert learner.tension == pytest.approx(7.5, abs=1e-6)
 
 
 def test_the_diagonal_stays_where_there_is_nothing_to_learn() -> None:
-    learner = Diagonal()
+    learner = DiagonalPositions()
     learner.learn([((1, 1), np.array([[3.0, 0.0]]))])
     assert learner.tension == 4.0
 
 
 def test_ibm_2_follows_the_visits_as_far_as_they_outweigh_the_common_form() -> None:
     visits = np.array([[0.0, 10.0, 0.0], [10.0, 0.0, 0.0]])
-    free, drawn = Free(Uniform(), weight=0.0), Free(Uniform(), weight=30.0)
+    free, drawn = FreePositions(UniformPositions(), weight=0.0), FreePositions(UniformPositions(), weight=30.0)
     for model in (free, drawn):
         model.learn([((2, 2), visits)])
     np.testing.assert_allclose(free.prior((2, 2)), [[0, 1, 0], [1, 0, 0]])

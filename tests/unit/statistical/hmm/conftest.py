@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from seqloom.data.encoding import Encoder
+from seqloom.data.encoding import Numericalizer
 from seqloom.data.store import TokenStore
-from seqloom.statistical.counting import Lesson
+from seqloom.statistical.base import FitData
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Example
@@ -20,12 +20,12 @@ Pair = tuple[str, str | None]
 
 
 @pytest.fixture
-def lesson_of(tmp_path: Path) -> Callable[..., Lesson]:
+def lesson_of(tmp_path: Path) -> Callable[..., FitData]:
     """Makes the lesson of these pairs (or texts, whose target is None) and says into a list."""
 
     def make(
         train: Sequence[Pair], valid: Sequence[Pair] = (), said: list[str] | None = None, **text: object
-    ) -> Lesson:
+    ) -> FitData:
         config = TextConfig.checked({"tokenizer": "word", "vocab_size": 1000, **text}, "text")
         lines = [(source, target) if target is not None else ("", source) for source, target in train]
         tokenizers = TokenizerPair.train(config, lambda: lines)
@@ -33,10 +33,10 @@ def lesson_of(tmp_path: Path) -> Callable[..., Lesson]:
         def store(name: str, pairs: Sequence[Pair]) -> TokenStore:
             examples = [Example(*pair, line) for line, pair in enumerate(pairs, 1)]
             return TokenStore.write(
-                tmp_path / name, examples, Encoder(tokenizers, max_length=100, long="error")
+                tmp_path / name, examples, Numericalizer(tokenizers, max_length=100, long="error")
             )
 
-        return Lesson(
+        return FitData(
             tokenizers=tokenizers,
             train=store("train", train),
             valid=store("valid", valid),

@@ -86,7 +86,7 @@ def test_the_first_step_is_the_class_and_the_second_the_end(frame_store: Any) ->
 
 def test_restoring(frame_store: Any) -> None:
     model, again = fitted(frame_store), Classifier(SETTINGS, VOCABULARIES)
-    again.restore(model.state())
+    again.load_state_dict(model.state_dict())
     clips = [clip(RISES, 60)]
     torch.testing.assert_close(again.log_posteriors(clips), model.log_posteriors(clips))
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seqloom.errors import SeqloomError
-from seqloom.statistical.hmm.em import Expected
+from seqloom.statistical.hmm.em import ExpectedCounts
 from seqloom.statistical.hmm.emission import Categorical
 from seqloom.statistical.hmm.gaussian import Gaussians
 from seqloom.statistical.hmm.model import Hmm
@@ -90,7 +90,7 @@ def test_the_best_of_several_starts_stays() -> None:
 
 
 def test_sums_add_up() -> None:
-    one = Expected(1.0, torch.ones(2), torch.ones(2, 2), (torch.ones(1),))
+    one = ExpectedCounts(1.0, torch.ones(2), torch.ones(2, 2), (torch.ones(1),))
     two = one + one
     assert two.log_likelihood == 2.0 and two.transition.sum() == 8 and two.emission[0] == 2.0
 

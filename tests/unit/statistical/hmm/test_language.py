@@ -10,19 +10,19 @@ import torch
 
 from seqloom.data.batching import collate_ids
 from seqloom.errors import SeqloomError
-from seqloom.statistical.counting import Lesson
-from seqloom.statistical.hmm.language import HiddenLanguageModel, LanguageSettings
+from seqloom.statistical.base import FitData
+from seqloom.statistical.hmm.language import HiddenLanguageModel, HiddenLanguageSettings
 from seqloom.statistical.hmm.model import Hmm
 from seqloom.types import BOS, EOS, PAD, select_rows
 
-Make = Callable[..., Lesson]
+Make = Callable[..., FitData]
 TEXTS = [
     (f"the {noun} {verb}", None) for noun in ("cat", "dog", "man") for verb in ("sits", "runs", "sleeps")
 ] * 3
 
 
-def fitted(lesson: Lesson) -> tuple[HiddenLanguageModel, dict[str, float]]:
-    settings = LanguageSettings(states=4, iterations=60, restarts=3, tolerance=1e-5)
+def fitted(lesson: FitData) -> tuple[HiddenLanguageModel, dict[str, float]]:
+    settings = HiddenLanguageSettings(states=4, iterations=60, restarts=3, tolerance=1e-5)
     model = HiddenLanguageModel(settings, lesson.tokenizers.vocabularies)
     return model, model.fit(lesson)
 
@@ -39,7 +39,8 @@ def test_steps_multiply_to_the_likelihood(lesson_of: Make) -> None:
         assert log_probs[0, [PAD, BOS]].tolist() == [-math.inf] * 2
         total += float(log_probs[1, token])
         state, last = select_rows(state, torch.tensor([1, 1])), torch.tensor([token, token])
-    assert total == pytest.approx(float(Hmm.of(model.state()).log_likelihood([torch.tensor(ids)])), abs=1e-5)
+    hmm = Hmm.of(model.state_dict())
+    assert total == pytest.approx(float(hmm.log_likelihood([torch.tensor(ids)])), abs=1e-5)
     assert figures["perplexity"] == pytest.approx(math.exp(-total / 4), rel=1e-5)
 
 
@@ -60,8 +61,8 @@ def test_unseen_words_are_possible(lesson_of: Make) -> None:
 def test_restoring(lesson_of: Make) -> None:
     lesson = lesson_of(TEXTS, byte_fallback=False)
     model, _ = fitted(lesson)
-    again = HiddenLanguageModel(LanguageSettings(states=4), lesson.tokenizers.vocabularies)
-    again.restore(model.state())
+    again = HiddenLanguageModel(HiddenLanguageSettings(states=4), lesson.tokenizers.vocabularies)
+    again.load_state_dict(model.state_dict())
     assert torch.equal(
         again.trellis("the cat", lesson.tokenizers).posteriors,
         model.trellis("the cat", lesson.tokenizers).posteriors,

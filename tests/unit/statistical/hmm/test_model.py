@@ -22,7 +22,7 @@ def test_known_states_are_counted() -> None:
     found = model().counted([torch.tensor(row) for row in rows], [torch.tensor(path) for path in paths])
     assert found.start.tolist() == [0.5, 0.5]
     assert found.transition.tolist() == [[0.5, 0.5], [0.0, 1.0]]  # no move from the second state: as it was
-    assert found.emission.state()["probabilities"].tolist() == [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
+    assert found.emission.state_dict()["probabilities"].tolist() == [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
 
 
 def test_smoothing_leaves_out_what_is_impossible() -> None:
@@ -54,8 +54,8 @@ def test_learning_from_samples_finds_the_model_again() -> None:
     rows = [model().sample(30, random)[1] for _ in range(300)]
     fit = model().fit(rows, iterations=30, tolerance=1e-6)
     torch.testing.assert_close(fit.model.transition, model().transition, atol=0.05, rtol=0.0)
-    emission = fit.model.emission.state()["probabilities"]
-    torch.testing.assert_close(emission, model().emission.state()["probabilities"], atol=0.05, rtol=0.0)
+    emission = fit.model.emission.state_dict()["probabilities"]
+    torch.testing.assert_close(emission, model().emission.state_dict()["probabilities"], atol=0.05, rtol=0.0)
 
 
 @pytest.mark.parametrize("kind", ["symbols", "diagonal", "full"])
@@ -67,7 +67,7 @@ def test_the_state_is_all_of_it(kind: str) -> None:
     else:
         rows = [torch.randn(30, 2, generator=random, dtype=torch.float64)]
         first = gaussian_start(rows, 3, random, mixtures=2, covariance=kind)  # type: ignore[arg-type]
-    again = Hmm.of(first.state())
+    again = Hmm.of(first.state_dict())
     torch.testing.assert_close(again.log_likelihood(rows), first.log_likelihood(rows))
     assert again.fit(rows, iterations=3).history == pytest.approx(first.fit(rows, iterations=3).history)
 
@@ -87,7 +87,7 @@ def test_single_precision_learns_the_same() -> None:
     single = Hmm(
         model().start.float(),
         model().transition.float(),
-        Categorical(model().emission.state()["probabilities"].float()),
+        Categorical(model().emission.state_dict()["probabilities"].float()),
     )
     found = single.fit(rows, iterations=5, tolerance=-1.0)
     assert found.model.start.dtype == torch.float32 and not found.fell

@@ -14,7 +14,7 @@ from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
-from seqloom.statistical.counting import Lesson
+from seqloom.statistical.base import FitData
 from seqloom.statistical.hmm.tagger import Tagger, TaggerSettings
 from seqloom.types import BOS, EOS, Batch, Vocabularies
 
@@ -27,16 +27,16 @@ PAIRS = [
 ]
 TEXT = "the Fish can zwing"  # with words that nobody has seen
 
-Make = Callable[..., Lesson]
+Make = Callable[..., FitData]
 
 
-def fitted(lesson: Lesson, **options: Any) -> Tagger:
+def fitted(lesson: FitData, **options: Any) -> Tagger:
     tagger = Tagger(TaggerSettings(**options), lesson.tokenizers.vocabularies)
     tagger.fit(lesson)
     return tagger
 
 
-def batch_of(lesson: Lesson, *texts: str) -> Batch:
+def batch_of(lesson: FitData, *texts: str) -> Batch:
     return collate_ids([lesson.tokenizers.source.encode(text) for text in texts], None, range(len(texts)))
 
 
@@ -51,9 +51,9 @@ def path_log_prob(tagger: Tagger, batch: Batch, tags: tuple[int, ...]) -> float:
     return total
 
 
-def joint(tagger: Tagger, text: str, lesson: Lesson, path: tuple[int, ...]) -> float:
+def joint(tagger: Tagger, text: str, lesson: FitData, path: tuple[int, ...]) -> float:
     """P(path, text) up to what depends on the text alone, from the state."""
-    state = tagger.state()
+    state = tagger.state_dict()
     words = lesson.tokenizers.source.encode(text)
     assert len(words) == len(path)  # no word of it is spelled
     emission = state["word_probabilities"].double() / state["tag_probabilities"]
@@ -66,7 +66,7 @@ def joint(tagger: Tagger, text: str, lesson: Lesson, path: tuple[int, ...]) -> f
 def test_steps_give_the_exact_posterior_of_every_path(lesson_of: Make) -> None:
     lesson = lesson_of(PAIRS)
     tagger, text = fitted(lesson), "the old fish can"
-    tags = tagger.state()["tags"].tolist()
+    tags = tagger.state_dict()["tags"].tolist()
     paths = {path: joint(tagger, text, lesson, path) for path in product(range(len(tags)), repeat=4)}
     total, batch = sum(paths.values()), batch_of(lesson, text, "fish")
     some = sorted(paths, key=lambda path: -paths[path])[:10] + list(paths)[::97]
@@ -84,7 +84,7 @@ def test_a_wide_beam_is_viterbi_and_its_score_the_posterior(lesson_of: Make) -> 
         shown = tagger.trellis(text, lesson.tokenizers)
         assert best.text.split() == [shown.states[state] for state in shown.path]
         assert best.log_prob == pytest.approx(shown.log_prob, abs=1e-4)
-        tokens = tuple(tagger.state()["tags"][list(shown.path)].tolist())
+        tokens = tuple(tagger.state_dict()["tags"][list(shown.path)].tolist())
         assert path_log_prob(tagger, batch_of(lesson, text), tokens) == pytest.approx(shown.log_prob, abs=1e-4)
 
 
@@ -121,7 +121,7 @@ def test_validation_and_restoring(lesson_of: Make) -> None:
     assert figures["accuracy"] == pytest.approx(7 / 8)
     assert figures["accuracy_unseen"] == 1.0  # dog
     again = Tagger(TaggerSettings(), lesson.tokenizers.vocabularies)
-    again.restore(tagger.state())
+    again.load_state_dict(tagger.state_dict())
     one, two = (model.trellis(TEXT, lesson.tokenizers) for model in (tagger, again))
     assert one.path == two.path and torch.equal(one.posteriors, two.posteriors)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.statistical.given import Given
 from seqloom.statistical.hmm.words import Endings, Word, byte_table, words_of
+from seqloom.statistical.state_reader import StateReader
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import UNK
 
@@ -73,7 +73,7 @@ def test_each_ending_is_smoothed_by_the_next_shorter_one() -> None:
 
 def test_the_state_is_all_of_it() -> None:
     endings = learned()
-    again = Endings.of(Given(endings.state()), 5)
+    again = Endings.of(StateReader(endings.state_dict()), 5)
     for word in (b"walking", b"sing", "Zäbra".encode(), b"7"):
         assert torch.equal(again(word), endings(word))
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from seqloom.data.batching import collate_ids
-from seqloom.data.encoding import Encoder
+from seqloom.data.encoding import Numericalizer
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
-from seqloom.statistical.counting import Lesson
+from seqloom.statistical.base import FitData
 from seqloom.statistical.ngram.model import NgramModel, NgramSettings
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
@@ -24,29 +24,29 @@ HELD_OUT = ["a b b", "c a"]
 
 
 @pytest.fixture(scope="module")
-def lesson(tmp_path_factory: pytest.TempPathFactory) -> Lesson:
+def lesson(tmp_path_factory: pytest.TempPathFactory) -> FitData:
     folder = tmp_path_factory.mktemp("ngram")
     text = TextConfig(tokenizer="word", byte_fallback=False)
     tokenizers = TokenizerPair.train(text, lambda: ((line, "") for line in TEXTS))
 
     def store(name: str, lines: list[str]) -> TokenStore:
         examples = (Example(line) for line in lines)
-        return TokenStore.write(folder / name, examples, Encoder(tokenizers, max_length=9, long="error"))
+        return TokenStore.write(folder / name, examples, Numericalizer(tokenizers, max_length=9, long="error"))
 
     examples = [Example(line) for line in HELD_OUT]
-    return Lesson(tokenizers, store("train", TEXTS), store("valid", HELD_OUT), lambda: iter(examples))
+    return FitData(tokenizers, store("train", TEXTS), store("valid", HELD_OUT), lambda: iter(examples))
 
 
-def fitted(lesson: Lesson, order: int) -> NgramModel:
+def fitted(lesson: FitData, order: int) -> NgramModel:
     model = NgramModel(NgramSettings(order=order), lesson.tokenizers.vocabularies)
     model.fit(lesson)
     return model
 
 
-def test_the_figures_are_the_perplexity_and_the_sizes(lesson: Lesson) -> None:
+def test_the_figures_are_the_perplexity_and_the_sizes(lesson: FitData) -> None:
     said: list[str] = []
     model = NgramModel(NgramSettings(order=3), lesson.tokenizers.vocabularies)
-    figures = model.fit(Lesson(**{**vars(lesson), "say": said.append}))
+    figures = model.fit(FitData(**{**vars(lesson), "say": said.append}))
     scores = [s for line in HELD_OUT for s in model.ngrams.score(lesson.tokenizers.target.encode(line))]
     assert figures["perplexity"] == pytest.approx(math.exp(-sum(scores) / len(scores)))
     assert [figures[f"{n}-grams"] for n in (1, 2, 3)] == [len(level) for level in model.ngrams.levels]
@@ -54,7 +54,7 @@ def test_the_figures_are_the_perplexity_and_the_sizes(lesson: Lesson) -> None:
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])
-def test_a_step_is_the_answer_of_the_tables(lesson: Lesson, order: int) -> None:
+def test_a_step_is_the_answer_of_the_tables(lesson: FitData, order: int) -> None:
     model = fitted(lesson, order)
     memory, state = model.start(collate_ids([[], []], None, [0, 1]))
     rows = torch.tensor([[BOS, 4, 5, 6, 4, EOS], [BOS, 6, 6, 4, 5, 5]])
@@ -69,7 +69,7 @@ def test_a_step_is_the_answer_of_the_tables(lesson: Lesson, order: int) -> None:
         state = new
 
 
-def test_rows_can_be_chosen(lesson: Lesson) -> None:
+def test_rows_can_be_chosen(lesson: FitData) -> None:
     model = fitted(lesson, 3)
     memory, state = model.start(collate_ids([[]], None, [0]))
     state = model.step(memory, state, torch.tensor([BOS])).state
@@ -80,23 +80,25 @@ def test_rows_can_be_chosen(lesson: Lesson) -> None:
     assert state.tolist() == [[BOS, 4], [BOS, 5]] and PAD not in state
 
 
-def test_what_was_learned_comes_back(lesson: Lesson) -> None:
+def test_what_was_learned_comes_back(lesson: FitData) -> None:
     model, again = fitted(lesson, 3), NgramModel(NgramSettings(order=3), lesson.tokenizers.vocabularies)
-    again.restore(model.state())
+    again.load_state_dict(model.state_dict())
     assert again.ngrams.score([4, 5, 6]) == model.ngrams.score([4, 5, 6])
 
 
-def test_pairs_teach_their_targets(lesson: Lesson, tmp_path: Path) -> None:
+def test_pairs_teach_their_targets(lesson: FitData, tmp_path: Path) -> None:
     pairs = (Example("c c c", line) for line in TEXTS)
-    store = TokenStore.write(tmp_path / "s", pairs, Encoder(lesson.tokenizers, max_length=9, long="error"))
-    model = fitted(Lesson(**{**vars(lesson), "train": store}), 3)
+    store = TokenStore.write(
+        tmp_path / "s", pairs, Numericalizer(lesson.tokenizers, max_length=9, long="error")
+    )
+    model = fitted(FitData(**{**vars(lesson), "train": store}), 3)
     assert model.ngrams.score([4, 5]) == fitted(lesson, 3).ngrams.score([4, 5])
 
 
 def test_the_size_is_the_order() -> None:
     assert [NgramSettings(size=size).order for size in ("tiny", "small", "base")] == [3, 5, 6]
     assert NgramSettings(size="tiny", order=2).order == 2
-    assert architecture("ngram").counting and architecture("ngram").task == "continue"
+    assert architecture("ngram").fitted and architecture("ngram").task == "continue"
 
 
 def test_thresholds_are_checked_before_anything_is_counted() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from seqloom.data.encoding import Encoder
+from seqloom.data.encoding import Numericalizer
 from seqloom.data.store import TokenStore
-from seqloom.statistical.counting import Lesson
+from seqloom.statistical.base import FitData
 from seqloom.statistical.phrase.model import PhraseModel, PhraseSettings
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
@@ -21,7 +21,7 @@ NOUNS = {"cat": "chat", "dog": "chien", "house": "maison", "tree": "arbre", "car
 ADJECTIVES = {"red": "rouge", "big": "grand", "old": "vieux", "green": "vert"}
 VERBS = {"sees": "voit", "likes": "aime", "hides": "cache"}
 
-Fit = Callable[..., tuple[PhraseModel, Lesson, dict[str, float]]]
+Fit = Callable[..., tuple[PhraseModel, FitData, dict[str, float]]]
 
 
 def _phrase(random: Random) -> tuple[str, str]:
@@ -52,12 +52,12 @@ def pairs() -> Callable[[int, int], list[tuple[str, str]]]:
 def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
     """Fits a model with some settings; gives it, its lesson and the figures."""
 
-    def fitted(valid: int = 6, **settings: Any) -> tuple[PhraseModel, Lesson, dict[str, float]]:
+    def fitted(valid: int = 6, **settings: Any) -> tuple[PhraseModel, FitData, dict[str, float]]:
         folder = tmp_path_factory.mktemp("phrase")
         train, checked = _pairs(1, 200), _pairs(2, valid)
         text = TextConfig(tokenizer="word", vocab_size=1_000_000, byte_fallback=False, joint=False)
         tokenizers = TokenizerPair.train(text, lambda: train)
-        lesson = Lesson(
+        lesson = FitData(
             tokenizers=tokenizers,
             train=_store(folder / "train", train, tokenizers),
             valid=_store(folder / "valid", checked, tokenizers),
@@ -72,10 +72,10 @@ def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
 
 def _store(folder: Path, pairs: list[tuple[str, str]], tokenizers: TokenizerPair) -> TokenStore:
     examples: Iterator[Example] = (Example(source, target) for source, target in pairs)
-    return TokenStore.write(folder, examples, Encoder(tokenizers, max_length=100, long="drop"))
+    return TokenStore.write(folder, examples, Numericalizer(tokenizers, max_length=100, long="drop"))
 
 
 @pytest.fixture(scope="session")
-def learned(fit: Fit) -> tuple[PhraseModel, Lesson, dict[str, float]]:
+def learned(fit: Fit) -> tuple[PhraseModel, FitData, dict[str, float]]:
     """A model with tuned weights, its lesson and its figures."""
     return fit()

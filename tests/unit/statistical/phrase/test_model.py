@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqloom.data.encoding import Encoder
+from seqloom.data.encoding import Numericalizer
 from seqloom.data.store import TokenStore
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
@@ -38,10 +38,10 @@ def test_it_learns_words_and_their_order(learned: Fitted, pairs: Callable[..., A
 
 def test_what_was_learned_comes_back_from_its_tensors(learned: Fitted, pairs: Callable[..., Any]) -> None:
     model, lesson, _ = learned
-    state = {name: tensor.clone() for name, tensor in model.state().items()}
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     assert all(isinstance(tensor, torch.Tensor) for tensor in state.values())
     again = PhraseModel(model.settings, lesson.tokenizers.vocabularies)
-    again.restore(state)
+    again.load_state_dict(state)
     lines = [source for source, _ in pairs(4, 5)]
     ours, theirs = (
         one.translator(lesson.tokenizers, SearchConfig(), workers=1, length_ratio=None).translate(
@@ -53,7 +53,7 @@ def test_what_was_learned_comes_back_from_its_tensors(learned: Fitted, pairs: Ca
 
 
 def test_a_fit_is_repeatable(fit: Callable[..., Fitted]) -> None:
-    first, second = (fit()[0].state() for _ in range(2))
+    first, second = (fit()[0].state_dict() for _ in range(2))
     assert first.keys() == second.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
 
@@ -80,7 +80,9 @@ def test_without_validation_pairs_the_weights_stay_and_it_is_said(fit: Callable[
 def test_text_without_sources_is_refused(learned: Fitted, tmp_path: Path) -> None:
     _, lesson, _ = learned
     text = [Example("le chat"), Example("le chien rouge")]
-    store = TokenStore.write(tmp_path / "text", text, Encoder(lesson.tokenizers, max_length=9, long="drop"))
+    store = TokenStore.write(
+        tmp_path / "text", text, Numericalizer(lesson.tokenizers, max_length=9, long="drop")
+    )
     model = PhraseModel(PhraseSettings(size="tiny"), lesson.tokenizers.vocabularies)
     with pytest.raises(SeqloomError, match="no training line has both a source and a target"):
         model.fit(replace(lesson, train=store))
@@ -89,7 +91,9 @@ def test_text_without_sources_is_refused(learned: Fitted, tmp_path: Path) -> Non
 def test_pairs_without_phrases_are_refused(learned: Fitted, tmp_path: Path) -> None:
     _, lesson, _ = learned
     strange = [Example("xx", "yy"), Example("zz", "ww")]
-    store = TokenStore.write(tmp_path / "odd", strange, Encoder(lesson.tokenizers, max_length=9, long="drop"))
+    store = TokenStore.write(
+        tmp_path / "odd", strange, Numericalizer(lesson.tokenizers, max_length=9, long="drop")
+    )
     model = PhraseModel(PhraseSettings(size="tiny"), lesson.tokenizers.vocabularies)
     with pytest.raises(SeqloomError, match="No phrase was found in 2 training pairs"):
         model.fit(replace(lesson, train=store))
@@ -97,7 +101,7 @@ def test_pairs_without_phrases_are_refused(learned: Fitted, tmp_path: Path) -> N
 
 def test_it_is_registered_with_words_as_tokens() -> None:
     entry = architecture("phrase")
-    assert entry.counting and entry.task == "translate"
+    assert entry.fitted and entry.task == "translate"
     assert entry.defaults["text.tokenizer"] == "word"
 
 

@@ -7,13 +7,13 @@ import pytest
 
 from seqloom.statistical.phrase.bleu import Reference, bleu
 from seqloom.statistical.phrase.features import FEATURES, UNKNOWN, start_weights
-from seqloom.statistical.phrase.tune import Scored, merged, mira, tune
+from seqloom.statistical.phrase.tune import ScoredCandidate, merged, mira, tune
 
 RIGHT, NEAR, BAD = list("abcdef"), list("abcdex"), list("axcdyf")
 GOOD = Reference(RIGHT)
 
 
-def lists(seed: int, sentences: int = 8) -> list[Scored]:
+def lists(seed: int, sentences: int = 8) -> list[ScoredCandidate]:
     """n-best lists in which the third feature tells good from bad and the others are noise."""
     random = np.random.default_rng(seed)
     found = []
@@ -23,7 +23,7 @@ def lists(seed: int, sentences: int = 8) -> list[Scored]:
         features[:, UNKNOWN] = 3 - quality
         features[:, 2] = quality
         words = [RIGHT[: 2 + q] + ["x"] * (4 - q) for q in quality]
-        found.append(Scored(features, np.array([GOOD.counts(one) for one in words])))
+        found.append(ScoredCandidate(features, np.array([GOOD.counts(one) for one in words])))
     return found
 
 
@@ -41,10 +41,10 @@ def test_mira_finds_the_feature_that_matters() -> None:
 def test_the_weights_of_the_best_round_are_returned() -> None:
     """A decoder that is at its best in the second round, whatever the weights."""
     rounds: list[np.ndarray] = []
-    best = [Scored(np.zeros((1, len(FEATURES))), GOOD.counts(RIGHT)[None])]
-    worse = [Scored(np.zeros((1, len(FEATURES))), GOOD.counts(NEAR)[None])]
+    best = [ScoredCandidate(np.zeros((1, len(FEATURES))), GOOD.counts(RIGHT)[None])]
+    worse = [ScoredCandidate(np.zeros((1, len(FEATURES))), GOOD.counts(NEAR)[None])]
 
-    def decode(weights: np.ndarray) -> list[Scored]:
+    def decode(weights: np.ndarray) -> list[ScoredCandidate]:
         rounds.append(weights)
         return best if len(rounds) == 2 else worse
 

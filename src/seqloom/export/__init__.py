@@ -1,0 +1,1 @@
+"""Export to and import from other programs: CTranslate2, Marian, ARPA."""

@@ -1,0 +1,1 @@
+"""CTranslate2: conversion, a translator, and export."""

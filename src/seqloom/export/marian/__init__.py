@@ -1,0 +1,1 @@
+"""Marian and OPUS-MT models: import and export."""

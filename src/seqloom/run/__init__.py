@@ -1,0 +1,1 @@
+"""Run directories: configuration, files, model, loading and training."""

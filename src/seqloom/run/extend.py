@@ -1,0 +1,40 @@
+"""New limits for a run: one that has finished can train for longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from seqloom.errors import SeqloomError
+from seqloom.files import sealed_text, write_atomically
+from seqloom.registry import architecture
+from seqloom.run.config import assigned
+from seqloom.run.directory import Run
+from seqloom.training.config import TrainConfig
+
+LIMITS = ("train.max_steps", "train.max_minutes", "train.max_epochs", "train.patience")
+
+
+def change_limits(run: Run, assignments: Iterable[str]) -> None:
+    """Replace limits of training (`train.max_steps=1000`) in the configuration of a run.
+
+    The mean of the last checkpoints, if there is one, is removed: the end of the longer run makes another.
+    """
+    config = run.config()
+    if architecture(config.model.name).fitted:
+        raise SeqloomError(
+            f"The model {config.model.name} is fitted at once, so its training has no limits to change.",
+            "start a new run with other options",
+        )
+    values = config.train.model_dump()
+    for key, value in assigned(assignments):
+        if key not in LIMITS:
+            raise SeqloomError(
+                f"{key} cannot be changed when a run is resumed.",
+                f"only {', '.join(LIMITS)} can; for others start a new run, e.g. with --init-from {run.folder}",
+            )
+        values[key.removeprefix("train.")] = value
+    changed = TrainConfig.checked(values, "train", "--set")
+    if changed != config.train:
+        run.checkpoints(changed.keep).remove_average()
+        text = config.model_copy(update={"train": changed}).to_yaml()
+        write_atomically(run.config_file, sealed_text(text))

@@ -1,0 +1,47 @@
+"""A run whose model is counted: fitted at once, saved as every other model is."""
+
+from __future__ import annotations
+
+import time
+
+from seqloom.data.corpus import Prepared
+from seqloom.progress import duration
+from seqloom.run.build import build_fitted
+from seqloom.run.config import Config
+from seqloom.run.directory import Run
+from seqloom.statistical.base import FitData
+from seqloom.system import checked_threads
+from seqloom.training.checkpoint import TrainState
+from seqloom.training.run_log import RunLog
+
+_STEP = 1  # the only checkpoint of a model that learns in one go
+
+
+def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False) -> TrainState:
+    """Fit the model of a run, unless that is done: a fit that was interrupted starts again."""
+    checkpoints = run.checkpoints()
+    if (done := checkpoints.restore_state()) is not None:
+        return done
+    model = build_fitted(config, prepared.tokenizers)
+    began = time.monotonic()
+    with RunLog(run.folder, quiet=quiet) as log:
+        unit = "texts" if config.data.is_text else "pairs"
+        log.say(f"{config.model.name}: {len(prepared.store):,} {unit}")
+        figures = model.fit(
+            FitData(
+                tokenizers=prepared.tokenizers,
+                train=prepared.store,
+                valid=prepared.valid,
+                valid_examples=prepared.valid_examples,
+                seed=config.train.seed,
+                threads=checked_threads(config.train.threads),
+                say=log.say,
+            )
+        )
+        seconds = time.monotonic() - began
+        state = TrainState(step=_STEP, seconds=seconds, best_step=_STEP, finished="counted")
+        log.record("valid", _STEP, {**figures, "seconds": seconds, "best": True})
+        checkpoints.folder.mkdir(exist_ok=True)
+        checkpoints.save(model.state_dict(), {}, state)
+        log.say(f"done after {duration(seconds)}")
+    return state

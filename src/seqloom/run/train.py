@@ -1,0 +1,385 @@
+"""From a pair file to a run directory: read, split, tokenise, build, train."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqloom.data.corpus import Corpus
+from seqloom.data.loader import collator, feeder, sharer
+from seqloom.decode.generation import Generator
+from seqloom.decode.mask_filling import Filler
+from seqloom.decode.translator import Translator
+from seqloom.distributed.process_group import ProcessGroup
+from seqloom.errors import SeqloomError
+from seqloom.evaluate.metrics import parse_metrics
+from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
+from seqloom.locks import locked
+from seqloom.outputs import check_new_folder, only_writer
+from seqloom.progress import duration
+from seqloom.registry import architecture
+from seqloom.run.build import build_model, choose_device, load_model
+from seqloom.run.config import Config, compose
+from seqloom.run.directory import Run
+from seqloom.run.extend import change_limits
+from seqloom.run.fit import fit_run
+from seqloom.run.load import Use, check_search_options, load, load_filler, load_generator, use_of
+from seqloom.system import busy_elsewhere, keep_freed_memory
+from seqloom.tensors import write_tensors
+from seqloom.text.pair import TokenizerPair
+from seqloom.training.checkpoint import (
+    TrainState,
+    check_sums,
+    load_weights,
+    weights_of,
+)
+from seqloom.training.run_log import RunLog
+from seqloom.training.trainer import Trainer
+from seqloom.training.validation import Validator
+from seqloom.training.warm_start import warm_start
+
+_WARM_START = "warm-start.json"
+
+Files = str | Path | Sequence[str | Path] | None
+"""One file, several, or none."""
+
+
+def train(
+    pairs: Files = None,
+    *,
+    out: str | Path,
+    source: str | Path | None = None,
+    target: str | Path | None = None,
+    valid: Files = None,
+    model: str | None = None,
+    size: str | None = None,
+    config: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    quiet: bool = False,
+) -> Translator | Generator | Filler:
+    """Train a new run in `out` on tables of pairs, on two aligned files or on text, and load it.
+
+    Return a Translator for pairs; for text a Generator (`lm`) or a Filler (`mlm`). `settings` holds
+    further options by their dotted names, e.g. {"train.max_steps": 1000}.
+    """
+    values = {
+        "data.train": pairs,
+        "data.source": source,
+        "data.target": target,
+        "data.valid": valid,
+        "model.name": model,
+        "model.size": size,
+        **(settings or {}),
+    }
+    composed = compose(config, values)
+    create_and_train(composed, Path(out), quiet=quiet)
+    loaders: dict[Use, Callable[..., Translator | Generator | Filler]] = {
+        "translate": load,
+        "generate": load_generator,
+        "fill": load_filler,
+    }
+    return loaders[use_of(composed)](out, device=composed.train.device)
+
+
+def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
+    """Make a run directory that is ready to train; it appears when it is complete."""
+    with _created(config, Path(out), quiet) as run:
+        return run
+
+
+def create_and_train(
+    config: Config,
+    out: Path,
+    *,
+    quiet: bool = False,
+    progress: bool | None = None,
+    group: ProcessGroup | None = None,
+    restarted: bool = False,
+) -> TrainState:
+    """Make a run directory and train it; no other process can use it in between.
+
+    `progress` shows or hides the progress of training (default: shown unless `quiet`). If the processes
+    were restarted because one of them died, they continue in the directory made before.
+    """
+    group = group or ProcessGroup()
+    with ExitStack() as until_trained:
+        if group.is_main and restarted and out.is_dir():
+            until_trained.enter_context(_only_trainer(Run.open(out)))
+        elif group.is_main:
+            with _created(config, out, quiet) as run:
+                until_trained.enter_context(_only_trainer(run))
+        group.barrier()
+        return _train(Run.open(out), quiet=quiet, progress=progress, group=group)
+
+
+@contextmanager
+def _created(config: Config, out: Path, quiet: bool) -> Iterator[Run]:
+    """Yield a new run directory; no other process can make it until the block ends."""
+    _check_new(out)
+    _check(config)
+    check_search_options(config)
+    with only_writer(out):  # a folder that cannot be made is reported before the tokenizers are trained
+        _check_new(out)
+        with new_folder(out) as draft:
+            _fill(Run(draft), config, _printer(quiet))
+        yield Run(out)
+
+
+def _check_new(out: Path) -> None:
+    """Raise an error unless a run directory can be made there."""
+    if Run(out).lock_file.exists():  # if it is being trained, the error names the process
+        with _only_trainer(Run(out)):
+            pass
+    check_new_folder(out, f"choose another --out, or go on training with: seqloom resume {out}")
+    if out.name in ("", ".."):
+        raise SeqloomError(f"{out} is no name for a new run directory.", "e.g. --out runs/first")
+
+
+def _fill(run: Run, config: Config, say: Callable[[str], None]) -> None:
+    """Prepare the data and write all that a run directory has before training."""
+    others = config.train.init_from
+    prepared = Corpus(config.data, config.text).prepare(say, _shared_tokenizers(others))
+    # What cannot be built is told before anything is written.
+    model = None if _counts(config) else build_model(config, prepared.tokenizers)
+    warm = warm_start(model, {name: _weights(name) for name in others}) if others and model else None
+    for line in warm.summary() if warm else ():
+        say(f"start: {line}")
+    write_atomically(run.config_file, sealed_text(config.to_yaml()))
+    prepared.tokenizers.save(run.tokenizer_folder)
+    prepared.report.save(run.folder / "data-report.json")
+    write_json(run.data_file, sealed(prepared.record.model_dump()))
+    if file := architecture(config.model.name).file_name:
+        write_json(run.import_file, sealed({"file": file}))
+    if warm and model:
+        sums = {run.initial_file.name: write_tensors(run.initial_file, weights_of(model))}
+        write_json(run.folder / _WARM_START, sealed({**warm.as_dict(), "sha256": sums}))
+
+
+def _shared_tokenizers(runs: Sequence[str]) -> TokenizerPair | None:
+    """Return the tokenizers of the runs to start from; the rows of an embedding belong to their ids."""
+    pairs = {run: Run.open(run).tokenizers() for run in runs}
+    for run, pair in pairs.items():
+        if pair.fingerprint != pairs[runs[0]].fingerprint:
+            raise SeqloomError(
+                f"{run} and {runs[0]} have different tokenizers, so no model can start from both.",
+                "train the later run with train.init_from set to the earlier one, which shares its tokenizers",
+            )
+    return pairs[runs[0]] if runs else None
+
+
+def _weights(run: str) -> dict[str, Tensor]:
+    """Return the weights of the best checkpoint of a run."""
+    return load_model(Run.open(run))[0].state_dict()
+
+
+def _check(config: Config) -> torch.device:
+    """The device to train on; raises if this machine or installation cannot run the configuration."""
+    if config.train.metrics:
+        parse_metrics(",".join(config.train.metrics))
+    device = choose_device(config.train.device)
+    if device.type == "cpu" and config.train.precision != "float32":
+        raise SeqloomError(
+            f"train.precision={config.train.precision} needs an accelerator, and this run is on the CPU.",
+            "set train.precision=float32",
+        )
+    if config.train.tensorboard and find_spec("tensorboard") is None:
+        raise SeqloomError(
+            "train.tensorboard=true needs the package tensorboard, which is not installed.",
+            "pip install tensorboard, or leave the option out",
+        )
+    return device
+
+
+def continue_run(
+    run: Run, *, limits: Sequence[str] = (), quiet: bool = False, group: ProcessGroup | None = None
+) -> TrainState:
+    """Train a run from its newest checkpoint, or from the beginning if it has none.
+
+    `limits` are changed limits of training, e.g. ["train.max_steps=1000"]; a finished run continues if it has
+    not reached them. Several processes train one model together; each of them calls this function.
+    """
+    group = group or ProcessGroup()
+    with _only_trainer(run) if group.is_main else nullcontext():
+        if limits and group.is_main:
+            change_limits(run, limits)
+        group.barrier()
+        return _train(run, quiet=quiet, group=group)
+
+
+@contextmanager
+def _only_trainer(run: Run) -> Iterator[None]:
+    """Keep other processes from training the run; the kernel ends this when the process ends."""
+    with _disk_errors(run), locked(run.lock_file, f"The run {run.folder} is being trained"):
+        yield
+
+
+def _train(run: Run, *, quiet: bool, progress: bool | None = None, group: ProcessGroup) -> TrainState:
+    quiet = quiet or not group.is_main
+    config = run.config()
+    if not config.data.has("train"):
+        raise SeqloomError(
+            f"{run.folder} was imported, so there is no training to go on with.",
+            f"seqloom train pairs.tsv --config {run.config_file} --init-from {run.folder} --out DIR",
+        )
+    keep_freed_memory()
+    if config.train.threads:
+        torch.set_num_threads(config.train.threads)
+    device = _check(config)
+    if not group.is_main:
+        group.barrier()  # the main process may have to rewrite the token stores
+    prepared = Corpus(config.data, config.text).reopen(run.data_record(), run.tokenizers())
+    if group.is_main:
+        group.barrier()
+    checkpoints = run.checkpoints(config.train.keep)
+    notes = _recovered(run) if group.is_main else []
+    group.barrier()
+    if _counts(config):
+        with _disk_errors(run):
+            return group.broadcast(
+                fit_run(run, config, prepared, quiet=quiet) if group.is_main else TrainState()
+            )
+    newest = max(checkpoints.steps(), default=0)
+    model = build_model(config, prepared.tokenizers)
+    if run.initial_file.exists() and not newest:
+        check_sums(run.folder, [run.initial_file.name], record=_WARM_START)
+        load_weights(model, run.initial_file)
+    model.to(device)
+    if group.rank:  # all have the same weights, but not the same dropout
+        torch.manual_seed(config.train.seed + group.rank)
+    in_place = architecture(config.model.name).task == "fill"
+    make_batch = collator(config.data.noise, prepared.tokenizers, config.train.seed, in_place=in_place)
+    with (
+        _disk_errors(run),
+        _log(run, config, newest, quiet, progress, group) as log,
+        _stop_on_signals(log.say) as stop,
+    ):
+        for note in notes:
+            log.say(note)
+        if newest == 0:
+            unit = "texts" if config.data.is_text else "pairs"
+            count = sum(weight.numel() for weight in model.parameters())
+            log.say(f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} {unit}")
+        if device.type == "cpu" and group.size == 1:
+            _warn_if_busy(log.say)
+        batches = prepared.batches(batch_tokens=config.train.batch_tokens, seed=config.train.seed, say=log.say)
+        # With sharding only the main process holds the full model.
+        validating = ProcessGroup() if config.train.shard else group
+        trainer = Trainer(
+            model,
+            config.train,
+            feed=feeder(batches, sharer(config.data.noise, make_batch, group)),
+            batches_per_epoch=batches.per_epoch if config.train.max_epochs else 0,
+            validate=Validator(
+                model, config.train, config.search, prepared, make_batch, device, stop, validating
+            ),
+            checkpoints=checkpoints,
+            log=log,
+            stop=stop,
+            device=device,
+            group=group,
+        )
+        state = trainer.run()
+        if state.finished:
+            log.say(f"done after {state.step:,} steps, {duration(state.seconds)}: {state.finished}")
+        else:
+            log.say(f"stopped at step {state.step:,}; go on with: seqloom resume {run.folder}")
+    return state
+
+
+def _recovered(run: Run) -> list[str]:
+    """What had to be mended in the folder of a run before it can go on, in sentences."""
+    with _disk_errors(run):
+        mend(run.folder)
+        run.checkpoints().folder.mkdir(exist_ok=True)
+        return run.checkpoints().recover()
+
+
+@contextmanager
+def _disk_errors(run: Run) -> Iterator[None]:
+    """Turns what the system says of a file into a sentence."""
+    try:
+        yield
+    except BrokenPipeError:  # of the console, not of a file
+        raise
+    except OSError as error:
+        raise SeqloomError(
+            f"The run {run.folder} cannot go on: {error.filename or 'a file'}: {error.strerror or error}.",
+            f"what was saved is good; when the disk is well: seqloom resume {run.folder}",
+        ) from error
+
+
+def _log(
+    run: Run, config: Config, step: int, quiet: bool, progress: bool | None, group: ProcessGroup
+) -> AbstractContextManager[RunLog]:
+    """Return the log of the main process; the others write theirs to a temporary folder."""
+    if group.is_main:
+        averaged = run.checkpoints().has_average()
+        tensorboard = config.train.tensorboard
+        return RunLog(
+            run.folder, step=step, averaged=averaged, tensorboard=tensorboard, quiet=quiet, progress=progress
+        )
+    return _unheard()
+
+
+@contextmanager
+def _unheard() -> Iterator[RunLog]:
+    with TemporaryDirectory() as folder, RunLog(Path(folder), quiet=True) as log:
+        yield log
+
+
+def _warn_if_busy(say: Callable[[str], None]) -> None:
+    """Says so if other programs use the processors that our threads want: threads wait for one another."""
+    threads, here = torch.get_num_threads(), os.cpu_count() or 1
+    if threads > 1 and threads + (others := busy_elsewhere()) > here + 0.5:
+        left = max(1, round(here - others))
+        say(
+            f"other programs keep {others:.1f} of {here} processors busy, where {threads} threads are slow: "
+            f"train.threads={left} may be faster"
+        )
+
+
+def _counts(config: Config) -> bool:
+    return architecture(config.model.name).fitted
+
+
+def _printer(quiet: bool) -> Callable[[str], None]:
+    return lambda line: None if quiet else print(line, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _stop_on_signals(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
+    """A question that turns true on Ctrl-C or SIGTERM; a second Ctrl-C interrupts at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    asked: list[str] = []
+    told: list[str] = []
+
+    def on_signal(number: int, frame: object) -> None:
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.append(signal.Signals(number).name)
+
+    def stop() -> bool:
+        if asked and not told:  # not told by the handler: it may have interrupted somebody who writes
+            told.append(asked[0])
+            say(f"{asked[0]} received: saving")
+        return bool(asked)
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,72 @@
+"""A run that starts from the weights of others: what fits by name and shape is taken, the rest is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+
+from seqloom.errors import SeqloomError
+from seqloom.training.checkpoint import weights_of
+
+
+@dataclass
+class WarmStart:
+    """What became of each weight, by its name in the new model."""
+
+    parameters: dict[str, int]  # how many numbers each weight has
+    loaded: dict[str, str] = field(default_factory=dict)  # weight → the run that it was taken from
+    other_shape: dict[str, str] = field(default_factory=dict)  # weight → what it is there and here
+    unused: dict[str, list[str]] = field(default_factory=dict)  # run → its weights that the model has not
+
+    @property
+    def fresh(self) -> list[str]:
+        """The weights that no run had: they start at random."""
+        return [name for name in self.parameters if name not in self.loaded]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The content of warm-start.json."""
+        return {**asdict(self), "fresh": self.fresh}
+
+    def summary(self) -> list[str]:
+        """Lines for the screen: by part of the model, how much was loaded."""
+        lines = []
+        for part in dict.fromkeys(name.split(".")[0] for name in self.parameters):
+            names = [name for name in self.parameters if name.split(".")[0] == part]
+            taken = [name for name in names if name in self.loaded]
+            runs = ", ".join(dict.fromkeys(self.loaded[name] for name in taken))
+            count = f"{_count(self.parameters, taken)} of {_count(self.parameters, names)} parameters"
+            lines.append(f"{part}: {count} from {runs}" if taken else f"{part}: fresh")
+        for name, shapes in self.other_shape.items():
+            lines.append(f"{name} stays fresh: it is {shapes}")
+        for run, names in self.unused.items():
+            parts = ", ".join(dict.fromkeys(name.split(".")[0] for name in names))
+            lines.append(f"not used of {run}: {parts} ({len(names)} weights)")
+        return lines
+
+
+def _count(parameters: dict[str, int], names: list[str]) -> str:
+    return f"{sum(parameters[name] for name in names):,}"
+
+
+def warm_start(model: nn.Module, runs: Mapping[str, Mapping[str, Tensor]]) -> WarmStart:
+    """Copy the weights of other runs into the model; the first run that has a weight wins."""
+    own = model.state_dict()
+    report = WarmStart({name: weight.numel() for name, weight in weights_of(model).items()})
+    for run, weights in runs.items():
+        for name, weight in weights.items():
+            if name not in own:
+                report.unused.setdefault(run, []).append(name)
+            elif weight.shape != own[name].shape:
+                report.other_shape[name] = f"{tuple(weight.shape)} in {run}, {tuple(own[name].shape)} here"
+            elif name in report.parameters and name not in report.loaded:  # a tied one has one name there
+                own[name].copy_(weight)
+                report.loaded[name] = run
+    if all(own[name].dim() == 1 for name in report.loaded):  # a bias fits by luck
+        raise SeqloomError(
+            f"Nothing of {', '.join(runs)} fits this model.",
+            "give it the same model.width, model.ffn and model.heads",
+        )
+    return report

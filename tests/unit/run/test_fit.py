@@ -1,0 +1,176 @@
+"""A counting model of no interest goes the whole way: fitted, saved, loaded, generated from, scored."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+
+from seqloom import registry
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.translator import Outputs, Translator
+from seqloom.errors import SeqloomError
+from seqloom.inspect.facts import describe
+from seqloom.registry import register
+from seqloom.run.build import build_model
+from seqloom.run.config import compose
+from seqloom.run.directory import Run
+from seqloom.run.load import load, load_decoder, load_derivations, load_generator, load_scorer
+from seqloom.run.train import continue_run, create, train
+from seqloom.settings import ModelSettings
+from seqloom.statistical.base import FitData
+from seqloom.types import EOS, Batch, Hypothesis, Request, Step, StepModel, Tree, Vocabularies
+
+
+class ToySettings(ModelSettings):
+    SIZES: ClassVar[dict[str, dict[str, Any]]] = {"tiny": {}, "small": {}}
+    name: str = "toy"
+
+
+class Toy(StepModel):
+    """p(token) as often as it was seen, whatever stood before it."""
+
+    fits = 0
+
+    def __init__(self, settings: ToySettings, vocabularies: Vocabularies) -> None:
+        self.counts = torch.zeros(vocabularies.target)
+
+    def fit(self, lesson: FitData) -> dict[str, float]:
+        Toy.fits += 1
+        seen = Counter(int(id) for i in range(len(lesson.train)) for id in lesson.train.target(i))
+        for id, count in seen.items():
+            self.counts[id] = count
+        self.counts[EOS] = len(lesson.train)
+        lesson.say("counted")
+        return {"tokens": float(self.counts.sum())}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {"counts": self.counts}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.counts = state["counts"]
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        return batch.source_lengths, batch.source_lengths
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        log_probs = (self.counts / self.counts.sum()).log()
+        return Step(log_probs.repeat(len(last), 1), state, None)
+
+
+class Parrot(Toy):
+    """A model with a search of its own: it says what it hears."""
+
+    def translator(
+        self, tokenizers: object, search: SearchConfig, *, workers: int | None, length_ratio: float | None
+    ) -> Echo:
+        return Echo(search)
+
+    @staticmethod
+    def unsupported_options(search: SearchConfig) -> list[str]:
+        return search.differing({"no_repeat"})
+
+
+class Echo(Translator):
+    engine, description, alternative = "parrot", "A parrot", "ask for less"
+    capabilities = frozenset()  # type: ignore[assignment]
+
+    def _translate(self, requests: list[Request], *_: object, **__: object) -> Outputs:
+        return [[Hypothesis(request.source, 0.0)] for request in requests]
+
+
+@pytest.fixture(autouse=True)
+def _toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.architectures()  # the real ones first: they register only once
+    monkeypatch.setattr(registry, "_ARCHITECTURES", dict(registry._ARCHITECTURES))
+    about = {"summary": "s", "paper": "p", "settings": ToySettings, "fitted": True}
+    register("toy", task="continue", defaults={"text.tokenizer": "char", "data.valid_share": 0}, **about)(Toy)
+    register("parrot", defaults={"text.tokenizer": "word"}, **about)(Parrot)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("ab\naab\n" * 10)
+    return path
+
+
+def test_it_is_fitted_saved_and_used_like_any_other(text: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    train(text, out=out, model="toy", quiet=True)
+    (score,) = load_scorer(out).score([("", "ab")])
+    # 30 a, 20 b and 20 ends of 70 in all.
+    assert score.log_probs == pytest.approx([math.log(3 / 7), math.log(2 / 7), math.log(2 / 7)], abs=1e-5)
+    assert load_generator(out).tokenizer.settings.kind == "char"
+    facts = describe(Run.open(out))
+    assert facts["parameters"] == facts["vocabulary"]["target"]
+    assert facts["best"]["tokens"] == 70
+
+
+def test_the_options_that_a_model_prefers_give_way_to_what_is_said(text: Path) -> None:
+    values = {"data.train": str(text), "model.name": "toy"}
+    assert compose(values=values).text.tokenizer == "char"
+    assert compose(values={**values, "text.tokenizer": "bpe"}).text.tokenizer == "bpe"
+
+
+def test_a_fit_that_was_broken_off_begins_again_and_a_finished_one_does_not(text: Path, tmp_path: Path) -> None:
+    run = create(compose(values={"data.train": str(text), "model.name": "toy"}), tmp_path / "run", quiet=True)
+    before = Toy.fits
+    assert continue_run(run, quiet=True).finished == "counted"
+    assert continue_run(run, quiet=True).finished == "counted"
+    assert Toy.fits == before + 1
+
+
+def test_a_damaged_fit_is_an_error_and_a_missing_link_is_made_again(text: Path, tmp_path: Path) -> None:
+    run = create(compose(values={"data.train": str(text), "model.name": "toy"}), tmp_path / "run", quiet=True)
+    first = continue_run(run, quiet=True)
+    best = run.folder / "checkpoints" / "best"
+    best.unlink()
+    assert continue_run(run, quiet=True) == first
+    assert best.readlink() == Path("step-1")
+    (run.folder / "checkpoints" / "step-1" / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(SeqloomError, match=r"step-1/model\.safetensors is damaged"):
+        continue_run(run, quiet=True)
+
+
+def test_it_cannot_start_from_another_run(text: Path) -> None:
+    values = {"data.train": str(text), "model.name": "toy", "train.init_from": "runs/other"}
+    with pytest.raises(SeqloomError, match="counted anew from its data"):
+        compose(values=values)
+
+
+def test_what_needs_layers_says_that_there_are_none(text: Path, tmp_path: Path) -> None:
+    train(text, out=tmp_path / "run", model="toy", quiet=True)
+    run = Run.open(tmp_path / "run")
+    with pytest.raises(SeqloomError, match="toy is counted, not trained by gradient"):
+        build_model(run.config(), run.tokenizers())
+
+
+def test_foreign_weights_are_named(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "run"
+    train(text, out=out, model="toy", quiet=True)
+    monkeypatch.setattr(Toy, "load_state_dict", lambda self, state: state["others"])
+    with pytest.raises(SeqloomError, match="others is missing"):
+        load_generator(out)
+
+
+def test_a_model_with_its_own_search_translates_but_not_token_by_token(tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("a b\tx y\nb a\ty x\n" * 10)
+    train(pairs, out=tmp_path / "run", model="parrot", quiet=True)
+    assert load(tmp_path / "run").translate(["polly"])[0][0].text == "polly"
+    with pytest.raises(SeqloomError, match="a search of its own"):
+        load_decoder(tmp_path / "run")
+    ignored = {"search.no_repeat": 2}
+    with pytest.raises(SeqloomError, match=r"parrot does not support search\.no_repeat=2"):
+        train(pairs, out=tmp_path / "other", model="parrot", settings=ignored, quiet=True)
+    with pytest.raises(SeqloomError, match="it has no probabilities"):
+        load_scorer(tmp_path / "run")
+    with pytest.raises(SeqloomError, match="cannot be made to say a given target"):
+        load_derivations(tmp_path / "run")

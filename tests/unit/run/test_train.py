@@ -1,0 +1,260 @@
+"""From settings to a run directory: whole or not at all, and the same from Python as from the shell."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqloom.errors import SeqloomError
+from seqloom.run import train as pipeline
+from seqloom.run.config import compose
+from seqloom.run.directory import Run
+from seqloom.run.load import load
+from seqloom.training import validation
+
+SETTINGS: dict[str, Any] = {
+    "model.width": 8,
+    "model.heads": 2,
+    "model.ffn": 8,
+    "model.layers": 1,
+    "text.tokenizer": "word",
+    "text.byte_fallback": False,
+    "train.max_steps": 4,
+    "train.checkpoint_every": 2,
+    "data.valid_share": 0.2,
+    "search.beam": 1,
+    "search.max_length_extra": 2,
+    "search.max_length_factor": 0,
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
+    return path
+
+
+def run(table: Path, out: Path, **settings: Any) -> Path:
+    pipeline.train(table, out=out, size="tiny", settings={**SETTINGS, **settings}, quiet=True)
+    return out
+
+
+def measured(folder: Path, kind: str) -> list[dict[str, Any]]:
+    return [line for line in Run(folder).metrics() if line["kind"] == kind]
+
+
+def test_what_train_returns_is_what_load_returns(table: Path, tmp_path: Path) -> None:
+    made = pipeline.train(table, out=tmp_path / "run", size="tiny", settings=SETTINGS, quiet=True)
+    assert made.translate(["1 2", ""]) == load(tmp_path / "run").translate(["1 2", ""])
+
+
+def test_a_new_run_is_complete(table: Path, tmp_path: Path) -> None:
+    made = pipeline.create(
+        compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "a" / "run", quiet=True
+    )
+    names = sorted(path.name for path in made.folder.iterdir())
+    assert names == ["config.yaml", "data-report.json", "data.json", "tokenizer"]
+    assert json.loads(made.data_file.read_text())["files"].keys() == {str(table)}
+    assert [path.name for path in made.folder.parent.iterdir()] == ["run"]
+
+
+def test_an_empty_folder_may_be_filled_and_another_not(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    run(table, out)
+    with pytest.raises(SeqloomError, match="already exists and is not empty"):
+        run(table, out)
+
+
+def test_a_cache_that_cannot_be_written_is_reported_before_the_tokenizers_are_trained(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEQLOOM_CACHE", str(table / "cache"))
+    with pytest.raises(SeqloomError, match="cache folder"):
+        pipeline.create(compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "run")
+    assert "tokenizer" not in capsys.readouterr().err
+    monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
+    pipeline.create(compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "run")
+    assert "tokenizer: training on" in capsys.readouterr().err
+
+
+def test_what_cannot_be_built_leaves_nothing(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(SeqloomError, match=r"model\.tie=all"):
+        run(table, tmp_path / "run", **{"model.tie": "all", "text.joint": False})
+    assert not (tmp_path / "run").exists()
+
+
+def test_two_files_and_a_validation_table(table: Path, tmp_path: Path) -> None:
+    rows = [line.split("\t") for line in table.read_text().splitlines()]
+    (tmp_path / "s.txt").write_text("\n".join(row[0] for row in rows))
+    (tmp_path / "t.txt").write_text("\n".join(row[1] for row in rows))
+    pipeline.train(
+        out=tmp_path / "run",
+        source=tmp_path / "s.txt",
+        target=tmp_path / "t.txt",
+        valid=table,
+        size="tiny",
+        settings=SETTINGS,
+        quiet=True,
+    )
+    assert len(json.loads((tmp_path / "run" / "data.json").read_text())["files"]) == 3
+
+
+def test_metrics_by_decoding_choose_the_best(table: Path, tmp_path: Path) -> None:
+    settings = {"train.metrics": ["exact", "cer"], "train.best_by": "cer", "train.validate_lines": 5}
+    folder = run(table, tmp_path / "run", **settings)
+    lines = measured(folder, "valid")
+    assert [set(line) >= {"loss", "exact", "cer"} for line in lines] == [True, True]
+    first, second = (line["cer"] for line in lines)
+    best = (folder / "checkpoints" / "best").readlink().name
+    assert best == ("step-4" if second < first else "step-2")  # an error rate: less is better
+
+
+def test_patience_ends_a_run(table: Path, tmp_path: Path) -> None:
+    settings = {
+        "train.patience": 1,
+        "train.metrics": ["exact"],
+        "train.best_by": "exact",
+        "train.max_steps": 50,
+        "train.learning_rate": 1e-9,
+        "train.validate_lines": 3,
+    }
+    folder = run(table, tmp_path / "run", **settings)
+    assert Run(folder).checkpoints().steps()[-1] == 4
+    state = json.loads((folder / "checkpoints" / "step-4" / "state.json").read_text())
+    assert "has not improved" in state["finished"]
+
+
+def test_the_mean_of_the_last_checkpoints_is_measured_and_kept(table: Path, tmp_path: Path) -> None:
+    folder = run(table, tmp_path / "run", **{"train.average": 2})
+    [line] = measured(folder, "average")
+    assert line["of"] == 2
+    assert (folder / "checkpoints" / "average" / "model.safetensors").is_file()
+    served = (folder / "checkpoints" / "best").readlink().name
+    assert (served == "average") == line["best"]
+
+
+def test_epochs_end_a_run(table: Path, tmp_path: Path) -> None:
+    folder = run(table, tmp_path / "run", **{"train.max_steps": None, "train.max_epochs": 2})
+    newest = Run(folder).checkpoints().steps()[-1]
+    state = json.loads((folder / "checkpoints" / f"step-{newest}" / "state.json").read_text())
+    assert state["finished"] == "reached train.max_epochs=2"
+    assert state["target_tokens"] > 0
+
+
+def test_quiet_says_nothing_and_otherwise_lines(
+    table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run(table, tmp_path / "quiet")
+    assert capfd.readouterr() == ("", "")
+    pipeline.train(table, out=tmp_path / "loud", size="tiny", settings=SETTINGS)
+    told = capfd.readouterr().err
+    assert "60 of 60 lines kept" in told
+    assert "done after 4 steps" in told
+    assert "done after 4 steps" in (tmp_path / "quiet" / "log.txt").read_text()
+
+
+@pytest.mark.parametrize("busy", [0.1, 1.2])
+def test_a_machine_that_others_use_is_told(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: float
+) -> None:
+    monkeypatch.setattr(pipeline, "busy_elsewhere", lambda: busy)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 2)
+    folder = run(table, tmp_path / "run")
+    log = (folder / "log.txt").read_text()
+    told = (
+        "other programs keep 1.2 of 2 processors busy, where 2 threads are slow: train.threads=1 may be faster"
+    )
+    assert (told in log, "other programs" in log) == (busy > 1, busy > 1)
+
+
+def test_training_in_another_thread(table: Path, tmp_path: Path) -> None:
+    thread = threading.Thread(target=run, args=(table, tmp_path / "run"))
+    thread.start()
+    thread.join()
+    assert (tmp_path / "run" / "checkpoints" / "best").exists()
+
+
+def test_a_signal_is_remembered_and_the_second_interrupt_is_not_waited_for() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    said: list[str] = []
+    with pipeline._stop_on_signals(said.append) as stop:
+        assert not stop()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop()
+        assert said == ["SIGINT received: saving"]
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("when", ["loss", "metrics"])
+def test_who_is_asked_to_stop_does_not_finish_validating(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    settings = {**SETTINGS, "data.train": str(table), "train.metrics": "bleu", "train.batch_tokens": 20}
+    run(table, tmp_path / "whole", **settings)
+    made = pipeline.create(compose(values=settings), tmp_path / "run", quiet=True)
+    name, method = ("LossModule", "forward") if when == "loss" else ("TorchTranslator", "translate")
+    original, calls = getattr(validation, name), []
+
+    def asked(*given: Any, **options: Any) -> Any:
+        calls.append(1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        return getattr(original, method)(*given, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(validation, name, type(name, (original,), {method: asked}))
+        state = pipeline.continue_run(made, quiet=True)
+    assert len(calls) == 1
+    assert (state.step, state.finished) == (2, "")
+    assert measured(made.folder, "valid") == []
+    assert "SIGTERM received: saving" in (made.folder / "log.txt").read_text()
+    pipeline.continue_run(made, quiet=True)
+    for file in ("model.safetensors", "training.safetensors"):
+        last = Path("checkpoints", "step-4", file)
+        assert (made.folder / last).read_bytes() == (tmp_path / "whole" / last).read_bytes()
+    assert [line["step"] for line in measured(made.folder, "valid")] == [2, 4]
+
+
+def test_a_disk_that_fails_when_a_run_goes_on_is_a_sentence(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run(table, tmp_path / "run")
+
+    def broken(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(folder / "metrics.jsonl"))
+
+    monkeypatch.setattr("seqloom.training.run_log.write_atomically", broken)
+    with pytest.raises(
+        SeqloomError, match=r"run cannot go on: .*metrics\.jsonl: Read-only file system"
+    ) as caught:
+        pipeline.continue_run(Run.open(folder), quiet=True)
+    assert f"seqloom resume {folder}" in caught.value.hint
+
+
+def test_first_weights_that_are_damaged_are_named(table: Path, tmp_path: Path) -> None:
+    first = run(table, tmp_path / "first")
+    values = {**SETTINGS, "data.train": str(table), "train.init_from": str(first)}
+    made = pipeline.create(compose(values=values), tmp_path / "second", quiet=True)
+    content = bytearray(made.initial_file.read_bytes())
+    content[-1] ^= 1
+    made.initial_file.write_bytes(content)
+    with pytest.raises(SeqloomError, match=r"initial\.safetensors is damaged"):
+        pipeline.continue_run(made, quiet=True)
+
+
+def test_a_run_that_diverges_is_an_error_and_keeps_its_checkpoints(table: Path, tmp_path: Path) -> None:
+    diverging = {"train.learning_rate": 1e10, "train.clip": 0, "train.warmup": 0, "train.metrics": "bleu"}
+    with pytest.raises(SeqloomError, match="diverged"):
+        run(table, tmp_path / "run", **diverging, **{"train.max_steps": 8, "train.max_nonfinite": 50})
+    assert Run(tmp_path / "run").checkpoints().steps() == [4, 6, 8]

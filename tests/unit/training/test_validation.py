@@ -1,0 +1,86 @@
+"""Validation by several processes: each takes its part, and the result is that of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from seqloom.data.corpus import Corpus
+from seqloom.data.loader import collator
+from seqloom.distributed.process_group import ProcessGroup
+from seqloom.run import train as pipeline
+from seqloom.run.build import build_model
+from seqloom.run.config import compose
+from seqloom.training.trainer import Validation
+from seqloom.training.validation import Validator
+
+SETTINGS: dict[str, Any] = {
+    "model.size": "tiny",
+    "text.tokenizer": "word",
+    "train.batch_tokens": 20,
+    "train.metrics": "cer,exact",
+    "train.validate_lines": 9,
+    "train.best_by": "cer",
+    "data.valid_share": 0.3,
+    "search.beam": 2,
+    "search.max_length_extra": 4,
+    "search.max_length_factor": 0,
+}
+
+
+@dataclass(frozen=True)
+class Member(ProcessGroup):
+    """One of several processes that validate one after the other, the main process last."""
+
+    heard: list[Any] = field(default_factory=list)
+
+    def gather(self, value: Any) -> list[Any]:
+        self.heard.append(value)
+        return [value, *self.heard[:-1]] if self.is_main else []
+
+
+@pytest.fixture
+def validator(tmp_path: Path) -> Callable[..., Validator]:
+    """validator(group, stop=...): one that measures the same weights for every group."""
+    table = tmp_path / "pairs.tsv"
+    table.write_text("".join(f"{i % 7} {'1 ' * (i % 4)}{i % 5}\t{i % 7}\n" for i in range(60)))
+    config = compose(values={**SETTINGS, "data.train": str(table)})
+    run = pipeline.create(config, tmp_path / "run", quiet=True)
+    prepared = Corpus(config.data, config.text).reopen(run.data_record(), run.tokenizers())
+    model = build_model(config, prepared.tokenizers).eval()
+
+    def make(group: ProcessGroup, stop: Callable[[], bool] = lambda: False) -> Validator:
+        make_batch = collator(config.data.noise, prepared.tokenizers, 1, in_place=False)
+        return Validator(
+            model, config.train, config.search, prepared, make_batch, torch.device("cpu"), stop, group
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("size", [2, 3, 20])
+def test_the_parts_of_several_processes_are_the_whole(validator: Callable[..., Validator], size: int) -> None:
+    alone = validator(ProcessGroup())()
+    heard: list[Any] = []
+    others = [validator(Member(rank, size, heard))() for rank in range(1, size)]
+    together = validator(Member(0, size, heard))()
+    assert others == [None] * (size - 1)
+    assert isinstance(alone, Validation) and isinstance(together, Validation)
+    assert together.metrics == pytest.approx(alone.metrics, rel=1e-5)
+    assert together.goal == -together.metrics["cer"]
+    lines = [len(part.answers) for part in heard]
+    assert sum(lines) == 9 and max(lines) - min(lines) <= 1
+
+
+def test_if_one_is_stopped_nothing_is_measured_and_nobody_is_waited_for(
+    validator: Callable[..., Validator],
+) -> None:
+    heard: list[Any] = []
+    assert validator(Member(1, 2, heard), lambda: True)() is None
+    assert heard == [None]
+    assert validator(Member(0, 2, heard))() is None
