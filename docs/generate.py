@@ -1,12 +1,17 @@
-"""Writes docs/options.md from the config classes, so that it cannot drift: `make docs`; a test compares."""
+"""Write docs/reference/options.md and cli.md from the code: `make docs`. A test compares them with the code."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import typer
 from pydantic_core import PydanticUndefined
+from typer.core import TyperCommand, TyperGroup
 
+from seqloom.cli.main import app
 from seqloom.data.config import DataConfig
 from seqloom.decode.config import SearchConfig
 from seqloom.registry import architectures
@@ -14,8 +19,8 @@ from seqloom.settings import Settings
 from seqloom.text.config import TextConfig
 from seqloom.training.config import TrainConfig
 
-PAGE = Path(__file__).parent / "options.md"
-HEAD = """# Options
+REFERENCE = Path(__file__).parent / "reference"
+OPTIONS_HEAD = """# Options
 
 Every option of a run, by section. Set one with `--set section.name=value`, or in a YAML file:
 
@@ -30,14 +35,14 @@ unknown option is an error that names the nearest one. This page is made from th
 
 
 def section(title: str, name: str, settings: type[Settings]) -> str:
-    """A heading and a table row per option."""
+    """Return a heading and a table with a row per option."""
     return (
         "\n".join([f"\n## {title}\n", "| option | default | |", "|---|---|---|", *rows(name, settings)]) + "\n"
     )
 
 
 def rows(name: str, settings: type[Settings]) -> Iterator[str]:
-    """A table row per option, those of a section inside the section included."""
+    """Yield a table row per option, including those of nested sections."""
     for field, info in settings.model_fields.items():
         if field in settings.sections():
             yield from rows(f"{name}.{field}", settings.sections()[field])
@@ -46,10 +51,10 @@ def rows(name: str, settings: type[Settings]) -> Iterator[str]:
         yield f"| `{name}.{field}` | {default} | {info.description or 'this architecture'} |"
 
 
-def page() -> str:
-    """The whole page."""
+def options_page() -> str:
+    """Return the page of all options of a run."""
     parts = [
-        HEAD,
+        OPTIONS_HEAD,
         section("Data", "data", DataConfig),
         section("Text", "text", TextConfig),
         *(
@@ -63,5 +68,32 @@ def page() -> str:
     return "".join(parts)
 
 
+CLI_HEAD = """# Command line
+
+The `--help` of every command. `make docs` generates this page.
+"""
+
+
+def cli_page() -> str:
+    """Return the page of all commands."""
+    os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
+    root = typer.main.get_command(app)
+    return CLI_HEAD + "".join(command_sections(root, typer.Context(root, info_name="seqloom")))
+
+
+def command_sections(command: TyperCommand | TyperGroup, context: typer.Context) -> Iterator[str]:
+    """Yield a section for the command and one for each of its subcommands."""
+    yield f"\n## {context.command_path}\n\n```\n{context.get_help().rstrip()}\n```\n"
+    if isinstance(command, TyperGroup):
+        for name, child in command.commands.items():
+            yield from command_sections(child, typer.Context(child, info_name=name, parent=context))
+
+
+def write_pages(folder: Path) -> None:
+    """Write the generated pages into the folder."""
+    (folder / "options.md").write_text(options_page(), encoding="utf-8")
+    (folder / "cli.md").write_text(cli_page(), encoding="utf-8")
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    write_pages(Path(sys.argv[1]) if len(sys.argv) > 1 else REFERENCE)
