@@ -136,7 +136,7 @@ def test_no_memory_left(error: Exception, run: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("seqloom.cli.main.app", refuse)
     code, out, err = run("info")
     sentence(code, out, err)
-    assert "has not enough memory" in err
+    assert "Not enough memory" in err
     monkeypatch.setattr(error, "args", ("a bug of ours",))
     if isinstance(error, RuntimeError):
         with pytest.raises(RuntimeError, match="a bug of ours"):

@@ -90,7 +90,7 @@ def test_a_gradient_that_is_not_finite_changes_nothing_and_is_reported(poison: f
     updater = Updater(model, TrainConfig(clip=clip, weight_decay=0.1))
     updater.update(_accumulate(model, [_batch(5, seed=1)]), 0.01)
     weights = _weights(model)
-    state = {name: tensor.clone() for name, tensor in updater.state_dict().items()}
+    state = {name: tensor.clone() for name, tensor in updater.state().items()}
     count = _accumulate(model, [_batch(5, seed=2)])
     first = next(iter(model.parameters()))
     assert first.grad is not None
@@ -99,8 +99,8 @@ def test_a_gradient_that_is_not_finite_changes_nothing_and_is_reported(poison: f
     assert update.skipped.item() == 1
     assert not update.norm.isfinite()
     assert all(torch.equal(a, b) for a, b in zip(_weights(model), weights, strict=True))
-    assert updater.state_dict().keys() == state.keys()
-    assert all(torch.equal(tensor, state[name]) for name, tensor in updater.state_dict().items())
+    assert updater.state().keys() == state.keys()
+    assert all(torch.equal(tensor, state[name]) for name, tensor in updater.state().items())
     # Nothing of it is left for the next update either.
     assert updater.update(_accumulate(model, [_batch(5, seed=3)]), 0.01).skipped.item() == 0
     assert all(not torch.equal(a, b) for a, b in zip(_weights(model), weights, strict=True))
@@ -126,7 +126,7 @@ def test_an_updater_goes_on_from_its_saved_state() -> None:
     copy = _model()
     copy.load_state_dict(model.state_dict())
     other = Updater(copy, config)
-    other.restore({name: tensor.clone() for name, tensor in updater.state_dict().items()})
+    other.restore({name: tensor.clone() for name, tensor in updater.state().items()})
     for one, net in ((updater, model), (other, copy)):
         one.update(_accumulate(net, [_batch(5, seed=9)]), 0.01)
     assert all(torch.equal(a, b) for a, b in zip(_weights(model), _weights(copy), strict=True))
