@@ -194,7 +194,7 @@ def plans(draw: st.DrawFn, sentences: int) -> tuple[BeamOptions, list[Rules]]:
         groups * draw(st.integers(1, 3)),
         ranking,
         stop=draw(st.sampled_from(["ahead", "count", "hopeless", "length"])),
-        wanted=draw(st.integers(1, 2)),
+        nbest=draw(st.integers(1, 2)),
         groups=groups,
         diversity=draw(st.sampled_from([0.0, 0.5, 3.0])),
         rules=Rules(prefixes=prefixes, **others),
@@ -237,15 +237,15 @@ def test_they_agree_on_coverage(name: str) -> None:
         _same(fast, slow, tolerance(name))
 
 
-@given(seed=st.integers(0, 10_000), wanted=st.integers(1, 3), reward=st.sampled_from([0.0, 0.5]))
+@given(seed=st.integers(0, 10_000), nbest=st.integers(1, 3), reward=st.sampled_from([0.0, 0.5]))
 @settings(max_examples=100, deadline=None)
-def test_stopping_when_nothing_can_win_changes_no_winner(seed: int, wanted: int, reward: float) -> None:
+def test_stopping_when_nothing_can_win_changes_no_winner(seed: int, nbest: int, reward: float) -> None:
     model = Sparse(seed, density=1.0)
     ranking = Ranking(alpha=0.7, reward=reward)
-    early = BeamOptions(4, ranking, stop="hopeless", wanted=wanted)
+    early = BeamOptions(4, ranking, stop="hopeless", nbest=nbest)
     (one,) = beam_search(model, _batch([[3]]), early, max_lengths=[5])
     (all_,) = beam_search(model, _batch([[3]]), BeamOptions(4, ranking, stop="length"), max_lengths=[5])
-    _same(one[:wanted], all_[:wanted])
+    _same(one[:nbest], all_[:nbest])
 
 
 def test_diverse_groups_say_different_things() -> None:

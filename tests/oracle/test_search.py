@@ -216,7 +216,7 @@ def test_hypotheses_are_sorted_distinct_and_add_up(seed: int, beam: int, longest
 def test_the_attention_follows_its_hypothesis() -> None:
     model = RandomTree(sentences=3, seed=1)
     for sentence, hypotheses in enumerate(
-        beam_search(model, _batch(range(3)), BeamOptions(4), max_lengths=[LONGEST] * 3, want_attention=True)
+        beam_search(model, _batch(range(3)), BeamOptions(4), max_lengths=[LONGEST] * 3, return_attention=True)
     ):
         for one in hypotheses:
             prefix, expected = 0, []

@@ -1,1 +1,1 @@
-"""Search and the translator."""
+"""Search, sampling, scoring and translators."""

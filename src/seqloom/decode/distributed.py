@@ -1,4 +1,4 @@
-"""Translation by several processes: requests are sharded, and the outputs come back in order."""
+"""Translation by several processes: requests are sharded, and their outputs are returned in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from seqloom.types import Request
 
 @dataclass(frozen=True)
 class _Task:
-    """What the main process asks all processes to do."""
+    """Work that the main process sends to all processes."""
 
     requests: list[Request]
     search: SearchConfig
@@ -27,11 +27,11 @@ class _Task:
     alignment: bool
 
     def shard(self, places: Sequence[int]) -> _Task:
-        """Return the task for some of the requests."""
+        """Return the task for the requests at these positions."""
         return replace(self, requests=[self.requests[i] for i in places])
 
     def run(self, translator: Translator, on_progress: Progress | None = None) -> Outputs | SeqloomError:
-        """Return the outputs, or the error, which the main process raises."""
+        """Return the outputs, or an error for the main process to raise."""
         if not self.requests:
             return []
         try:
@@ -46,9 +46,9 @@ class _Task:
 
 
 class DistributedTranslator(Translator):
-    """Shards requests over the processes of a group, which all hold the same translator.
+    """Translator that shards requests over the processes of a group, which all hold the same translator.
 
-    The output for a request does not depend on the others, so it is the one that a single process gives.
+    The output for a request does not depend on other requests, so it equals that of a single process.
     """
 
     def __init__(self, translator: Translator, group: ProcessGroup) -> None:
@@ -66,7 +66,7 @@ class DistributedTranslator(Translator):
         return self._translator.search
 
     def with_search(self, options: Mapping[str, Any]) -> Self:
-        """Return a translator with these search options changed as the translator of every process does it."""
+        """Return a translator with these search options changed by the translator of each process."""
         changed = copy(self)
         changed._translator = self._translator.with_search(options)
         return changed
@@ -97,14 +97,14 @@ class DistributedTranslator(Translator):
 
 
 def shard_by_length(lines: Sequence[str], size: int) -> list[list[int]]:
-    """Return the positions of the lines of each process: by length in turn, so that all have equal work."""
+    """Return the positions of each process's lines, dealt out by length so that all have equal work."""
     order = sorted(range(len(lines)), key=lambda place: -len(lines[place]))
     return [order[rank::size] for rank in range(size)]
 
 
 @contextmanager
 def distributed(translator: Translator, group: ProcessGroup) -> Iterator[Translator | None]:
-    """Yield the main process's translator; the other processes serve it, and get None when all is done."""
+    """Yield a translator in the main process; the others work for it, and get None when it is done."""
     if group.size == 1:
         yield translator
     elif group.is_main:

@@ -1,4 +1,4 @@
-"""Several models that vote on every token: any models whose target vocabulary is the same."""
+"""Ensembles: models with the same target vocabulary that vote on every token."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Space = Literal["probability", "log"]
 
 
 class Ensemble(StepModel):
-    """A StepModel whose distribution is the members' weighted mean.
+    """StepModel whose distribution is the weighted mean of its members' distributions.
 
-    In probability space p = Σ wᵢ pᵢ: a token is likely if any member finds it so. In log space
-    log p = Σ wᵢ log pᵢ + constant: a token is likely if no member objects.
+    In probability space, p = Σ wᵢ pᵢ: a token is likely if it is likely for any member. In log space,
+    log p = Σ wᵢ log pᵢ + constant: a token is likely if it is unlikely for no member.
     """
 
     def __init__(
@@ -31,24 +31,25 @@ class Ensemble(StepModel):
         *,
         weights: Sequence[float] | None = None,
         space: Space = "probability",
-        others: Sequence[Batch] = (),
+        other_batches: Sequence[Batch] = (),
     ) -> None:
         given = list(weights or [1.0] * len(members))
         assert len(given) == len(members) and min(given) > 0
         self._members, self._space = list(members), space
         self._weights = [weight / sum(given) for weight in given]
         self.reads_trees = any(member.reads_trees for member in members)
-        self._others = list(others)  # the same sentences as the second, third … member's tokenizer has them
+        # The same sentences, tokenised for the second, third, ... member.
+        self._other_batches = list(other_batches)
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
-        batches = [batch, *(self._others or [batch] * (len(self._members) - 1))]
-        begun = [member.start(own) for member, own in zip(self._members, batches, strict=True)]
-        return [memory for memory, _ in begun], [state for _, state in begun]
+        batches = [batch, *(self._other_batches or [batch] * (len(self._members) - 1))]
+        started = [member.start(own) for member, own in zip(self._members, batches, strict=True)]
+        return [memory for memory, _ in started], [state for _, state in started]
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
         steps = [
-            member.step(own, so_far, last)
-            for member, own, so_far in zip(self._members, memory, state, strict=True)
+            member.step(own_memory, own_state, last)
+            for member, own_memory, own_state in zip(self._members, memory, state, strict=True)
         ]
         log_probs = self._mean([step.log_probs for step in steps])
         return Step(log_probs, [step.state for step in steps], self._attention(steps))
@@ -57,17 +58,17 @@ class Ensemble(StepModel):
         limits = [member.max_target_length(source_length) for member in self._members]
         return min((limit for limit in limits if limit is not None), default=None)
 
-    def _mean(self, each: list[Tensor]) -> Tensor:
+    def _mean(self, log_probs: list[Tensor]) -> Tensor:
         if self._space == "probability":
-            weighted = [log + math.log(weight) for log, weight in zip(each, self._weights, strict=True)]
+            weighted = [log + math.log(weight) for log, weight in zip(log_probs, self._weights, strict=True)]
             return torch.stack(weighted).logsumexp(dim=0)
-        total = sum(log * weight for log, weight in zip(each, self._weights, strict=True))
+        total = sum(log * weight for log, weight in zip(log_probs, self._weights, strict=True))
         assert isinstance(total, Tensor)
         return total.log_softmax(dim=-1)
 
     def _attention(self, steps: list[Step]) -> Tensor | None:
-        """As of one head: the mean of the members that look anywhere, if all read the same source tokens."""
-        if self._others:
+        """Return the members' mean attention as one head, or the first member's if their sources differ."""
+        if self._other_batches:
             return steps[0].attention
         found = [
             (step.attention.mean(dim=(1, 2), keepdim=True), weight)
@@ -81,9 +82,9 @@ class Ensemble(StepModel):
 
 
 class EnsembleTranslator(TorchTranslator):
-    """Translates with several models of one target vocabulary; search and its options are the first one's.
+    """Translator with several models of one target vocabulary; the first one's search options apply.
 
-    A member whose source vocabulary is another reads the lines by its own tokenizer.
+    A member with a different source vocabulary reads the lines with its own tokenizer.
     """
 
     def __init__(
@@ -93,9 +94,9 @@ class EnsembleTranslator(TorchTranslator):
         weights: Sequence[float] | None = None,
         space: Space = "probability",
     ) -> None:
-        first, *others = members
+        first, *rest = members
         targets = {member.tokenizers.target.fingerprint for member in members}
-        assert len(targets) == 1, "the ids of one member's tokens mean other words to another"
+        assert len(targets) == 1, "the members have different target vocabularies"
         self._members = list(members)
         self._ensemble = partial(Ensemble, weights=weights, space=space)
         models = [member.model for member in members]
@@ -107,20 +108,20 @@ class EnsembleTranslator(TorchTranslator):
             length_ratio=first.length_ratio,
         )
         sources = {member.tokenizers.reader.fingerprint for member in members}
-        self._others = others if len(sources) > 1 else []
+        self._other_readers = rest if len(sources) > 1 else []
 
     def shortlist(self) -> Shortlist:
-        """The table that all members have."""
+        """Return the shortlist that all members share."""
         tables = [member.shortlist() for member in self._members]
         if len({table.digest for table in tables}) > 1:
             raise SeqloomError(
-                "The runs of the ensemble have different shortlists, so they cannot vote on the same tokens.",
-                "make them by seqloom shortlist with the same options and data, or leave out search.shortlist",
+                "The runs of the ensemble have different shortlists.",
+                "run seqloom shortlist with the same options and data for each, or leave out search.shortlist",
             )
         return tables[0]
 
     def _model(self, encoded: Sequence[Encoded], narrow: Callable[[StepModel], StepModel]) -> StepModel:
         models = [narrow(member.model) for member in self._members]
         requests = [one.request for one in encoded]
-        others = [member.batch(member.encode(requests, self.search)) for member in self._others]
-        return self._ensemble(models, others=others)
+        other_batches = [member.batch(member.encode(requests, self.search)) for member in self._other_readers]
+        return self._ensemble(models, other_batches=other_batches)

@@ -1,4 +1,4 @@
-"""Texts that continue a prompt, sampled from a language model or found by beam search."""
+"""Text generation from a prompt with a language model, by sampling or beam search."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from seqloom.text.normalize import check_texts
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, PAD, Batch, Hypothesis, Step, StepModel, Tree
 
-# The search options that apply to texts: a text has no source, which the others refer to.
+# The search options that apply to text generation; the others refer to a source.
 SEARCH_OPTIONS = frozenset(SearchConfig.model_fields) - {
     "require",
     "shortlist",
@@ -31,10 +31,10 @@ SEARCH_OPTIONS = frozenset(SearchConfig.model_fields) - {
 
 
 class Generator:
-    """Continues texts with a language model of plain text: its source is empty, the prompt begins the target.
+    """Text generator with a language model: the source is empty, and the prompt is the beginning of the target.
 
-    A prompt is cut into tokens as a text that ends there: its last word is taken as whole, and spaces at its
-    end are left out, because the next word brings its own (of characters, each is a token, and all stay).
+    A prompt is tokenised like a complete text: its last word is not continued, and trailing spaces are dropped,
+    because the next word starts with its own (a character tokenizer keeps them: each is a token).
     """
 
     def __init__(
@@ -50,38 +50,38 @@ class Generator:
             default = SearchConfig.model_fields[ignored[0]].default
             raise SeqloomError(
                 f"Generating text does not support search.{ignored[0]}.",
-                f"leave it out, or reset the run's: --set search.{ignored[0]}={default}; "
-                "the maximum length is search.longest or --max-length",
+                f"leave it out, or reset the run's value with --set search.{ignored[0]}={default}; "
+                "set the maximum length with search.longest or --max-length",
             )
         self.model, self.tokenizer, self.search = model, tokenizer, search
-        self.max_length = max_length  # tokens of a text, its prompt's and its end included
+        self.max_length = max_length  # tokens of a text, including the prompt and the end
         self.device = torch.device(device)
 
     def encode(self, prompt: str) -> list[int]:
-        """The ids of a prompt."""
+        """Return the token ids of a prompt."""
         return self.tokenizer.encode(prompt if self.tokenizer.settings.kind == "char" else prompt.rstrip())
 
     def sample(
         self, prompts: Sequence[str], options: SamplingConfig, *, max_length: int | None = None
     ) -> list[list[Hypothesis]]:
-        """Return texts drawn for every prompt; they depend on the seed and the prompt alone."""
+        """Return sampled texts for each prompt; they depend only on the seed and the prompt."""
         prefixes, limit = self._prefixes(prompts, max_length)
         texts = BatchedResults([limit] * len(prompts), empty=list[Hypothesis]())
         for places in texts.batches(batch_tokens=self.search.batch_tokens, rows=options.samples):
             group = [prefixes[i] for i in places]
             found = sample(
                 self.model,
-                self._nothing(len(group)),
+                self._empty_sources(len(group)),
                 options=options,
                 max_lengths=[limit] * len(group),
                 prefixes=group,
                 rules=self._rules(),
             )
-            both = zip(group, found, strict=True)
-            texts.put(
-                places,
-                [[self._hypothesis(prefix, one, given=len(prefix)) for one in many] for prefix, many in both],
-            )
+            hypotheses = [
+                [self._hypothesis(prefix, one, given=len(prefix)) for one in samples]
+                for prefix, samples in zip(group, found, strict=True)
+            ]
+            texts.put(places, hypotheses)
         return _checked(prompts, texts.results)
 
     def beam(
@@ -92,16 +92,16 @@ class Generator:
         nbest: int | None = None,
         max_length: int | None = None,
     ) -> list[list[Hypothesis]]:
-        """Return the most probable texts that beam search finds for every prompt, best first.
+        """Return the best texts that beam search finds for each prompt, best first.
 
-        The size of the beam and the number of texts are by default those of the run.
+        The beam size and the number of texts default to those of the run.
         """
         prefixes, limit = self._prefixes(prompts, max_length)
         search, texts = self.search.changed(beam, nbest), []
         for prefix in prefixes:
             (found,) = beam_search(
                 ContinuationModel(self.model, prefix),
-                self._nothing(1),
+                self._empty_sources(1),
                 beam_options(search, replace(self._rules(), context=prefix)),
                 max_lengths=[limit - len(prefix)],
             )
@@ -127,17 +127,17 @@ class Generator:
         for prefix in prefixes:
             if len(prefix) >= limit:
                 raise SeqloomError(
-                    f"The prompt has {len(prefix)} tokens, and a text may have {limit} with its end "
-                    f"(it begins with {self.tokenizer.decode(prefix)[:40]!r}).",
-                    "shorten it or raise --max-length",
+                    f"The prompt has {len(prefix)} tokens, but a text may have at most {limit} with its end "
+                    f"(prompt: {self.tokenizer.decode(prefix)[:40]!r}...).",
+                    "shorten the prompt or raise --max-length",
                 )
         return prefixes, limit
 
-    def _nothing(self, count: int) -> Batch:
+    def _empty_sources(self, count: int) -> Batch:
         return collate_ids([[]] * count, None, range(count)).to(self.device)
 
     def _hypothesis(self, prefix: list[int], found: DecodedSequence, *, given: int) -> Hypothesis:
-        """The whole text, and the numbers of what follows the prompt; `given` tokens found are the prompt's."""
+        """Return the full text and the scores of the continuation, without the first `given` tokens found."""
         tokens, log_probs = found.tokens[given:], found.log_probs[given:]
         return Hypothesis(
             text=self.tokenizer.decode([*prefix, *tokens]),
@@ -150,11 +150,11 @@ class Generator:
 
 
 def _checked(prompts: Sequence[str], texts: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
-    """Return the texts; a prompt without any possible text is an error."""
+    """Return the texts; raise if a prompt has no possible continuation."""
     for prompt, found in zip(prompts, texts, strict=True):
         if not found:
             raise SeqloomError(
-                f"No text can continue {quoted(prompt)} under the search options of the run.",
+                f"No text can continue {quoted(prompt)} under the search options.",
                 "relax search.forbid, search.no_repeat or search.min_length, or raise --max-length",
             )
     return texts
@@ -162,7 +162,7 @@ def _checked(prompts: Sequence[str], texts: list[list[Hypothesis]]) -> list[list
 
 @dataclass(frozen=True)
 class ContinuationModel(StepModel):
-    """A StepModel that has said a prompt already: search begins behind it."""
+    """StepModel that has already read a prompt, so that search starts after it."""
 
     model: StepModel
     prompt: Sequence[int]
@@ -175,7 +175,7 @@ class ContinuationModel(StepModel):
         return memory, (state, last)
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        """At first `last` is the beginning of the answer; the model hears the last of the prompt instead."""
+        """Extend every row; in the first step, `last` is BOS and the last token of the prompt replaces it."""
         inner, prompt = state
         step = self.model.step(memory, inner, prompt.where(prompt != PAD, last))
         return step._replace(state=(step.state, torch.full_like(last, PAD)))

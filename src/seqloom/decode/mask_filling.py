@@ -1,4 +1,4 @@
-"""What may stand in the gaps of a text, by a masked language model."""
+"""Filling the gaps of a text with a masked language model."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from seqloom.text.normalize import check_texts
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, EOS, PAD, UNK
 
-_SPACE = "▁"  # what a piece that begins a word begins with
+_SPACE = "▁"  # first character of a piece that begins a word
 
 
 class Candidate(NamedTuple):
-    """A token for a gap."""
+    """Candidate token for a gap."""
 
-    token: str  # as a person reads it
-    probability: float  # among all tokens, also those that do not fit there
+    token: str  # as readable text
+    probability: float  # over all tokens, including those that do not fit
 
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A text with its gaps filled."""
+    """Text with its gaps filled."""
 
     text: str  # with the best candidate in every gap
-    gaps: tuple[tuple[Candidate, ...], ...]  # for every gap its candidates, best first
+    gaps: tuple[tuple[Candidate, ...], ...]  # candidates per gap, best first
 
 
 class MaskedText(NamedTuple):
-    """The ids of a text with [MASK] in its gaps, and for every gap whether a word begins there."""
+    """Token ids of a text with [MASK] in its gaps, and for each gap whether a word begins there."""
 
     ids: list[int]
     begins: list[bool]
 
 
 class Filler:
-    """Fills every [MASK] of a text with one token. The answer for a text is the same alone or among others."""
+    """Fills each [MASK] of a text with one token; the result does not depend on the other texts of a batch."""
 
     def __init__(
         self,
@@ -58,29 +58,31 @@ class Filler:
         self.batch_tokens = search.batch_tokens
         self.mask = tokenizer.symbol(MASK)
         pieces = tokenizer.pieces(range(tokenizer.size))
-        never = torch.tensor([id in (PAD, BOS, EOS, UNK, self.mask) for id in range(tokenizer.size)])
-        spaced = torch.tensor([piece.startswith(_SPACE) for piece in pieces])
-        if tokenizer.settings.kind in ("char", "word"):  # a space is a token of its own, or never written
-            self._unfit = torch.stack((never, never)).to(self.device)
+        excluded = torch.tensor([id in (PAD, BOS, EOS, UNK, self.mask) for id in range(tokenizer.size)])
+        begins_word = torch.tensor([piece.startswith(_SPACE) for piece in pieces])
+        if tokenizer.settings.kind in ("char", "word"):  # a space is a separate token, or not a token
+            self._unfit = torch.stack((excluded, excluded)).to(self.device)
         else:
-            self._unfit = torch.stack((never | spaced, never | ~spaced)).to(self.device)  # by `begins`
+            self._unfit = torch.stack((excluded | begins_word, excluded | ~begins_word)).to(
+                self.device
+            )  # indexed by `begins`
 
     def fill(self, lines: Sequence[str], *, top: int = 5, on_progress: Progress | None = None) -> list[Filled]:
-        """The best `top` tokens for every gap of every line, each gap by itself, in the order of the lines."""
+        """Return the `top` best tokens for each gap of each line, in order; gaps are filled independently."""
         check_texts(lines)
         texts = [self.encode(line, number) for number, line in enumerate(lines, 1)]
-        lengths = [len(text.ids) for text in texts]  # never 0: every text has a gap
+        lengths = [len(text.ids) for text in texts]  # never 0, because every text has a gap
         filled = BatchedResults(lengths, empty=Filled("", ()), on_progress=on_progress)
         for places in filled.batches(batch_tokens=self.batch_tokens):
             filled.put(places, self._fill([texts[i] for i in places], top))
         return filled.results
 
     def encode(self, line: str, number: int = 1) -> MaskedText:
-        """The ids of a line; [MASK] may touch letters and punctuation."""
+        """Return the token ids of a line, where letters and punctuation may be adjacent to [MASK]."""
         if MASK not in line:
             raise SeqloomError(
-                f"Text {number} has no {MASK}: {line[:80]!r}.",
-                f"write {MASK} for what is to be filled in, e.g. A man is {MASK} a guitar.",
+                f"Text {number} does not contain {MASK}: {line[:80]!r}.",
+                f"write {MASK} where a word is to be filled in, e.g. A man is {MASK} a guitar.",
             )
         parts = _normalized(self.tokenizer, line)
         begins = [part.endswith(" ") for part in parts[:-1]]
@@ -89,12 +91,12 @@ class Filler:
         for part in parts[:-1]:
             if self.tokenizer.settings.kind == "char":
                 text += part + MASK
-            else:  # the space before [MASK] is part of its piece: it is always there, and there once
+            else:  # exactly one space before [MASK], because it is part of its piece
                 text += part.removesuffix(" ") + " " * bool(text or part) + MASK
         ids = _verbatim(self.tokenizer).encode(text + parts[-1])
         if ids.count(self.mask) != len(begins):
             raise SeqloomError(
-                f"Text {number} has a {MASK} inside a word, and tokens of this run are words: {line[:80]!r}.",
+                f"Text {number} has a {MASK} inside a word, but tokens of this run are words: {line[:80]!r}.",
                 f"put spaces around {MASK}",
             )
         return MaskedText(ids, begins)
@@ -112,12 +114,12 @@ class Filler:
 
     def _filled(self, text: MaskedText, tokens: Tensor, probabilities: Tensor) -> Filled:
         best = iter(tokens[:, 0].tolist())
-        whole = [next(best) if id == self.mask else id for id in text.ids]
+        filled = [next(best) if id == self.mask else id for id in text.ids]
         gaps = tuple(
             tuple(Candidate(self._readable(id), p) for id, p in zip(*row, strict=True) if p >= 0)
             for row in zip(tokens.tolist(), probabilities.tolist(), strict=True)
         )
-        return Filled(self.tokenizer.decode(whole), gaps)
+        return Filled(self.tokenizer.decode(filled), gaps)
 
     def _readable(self, id: int) -> str:
         text = self.tokenizer.decode([id])
@@ -125,7 +127,7 @@ class Filler:
 
 
 def _normalized(tokenizer: Tokenizer, line: str) -> list[str]:
-    """What stands between the gaps, as the tokenizer sees it; a space beside a gap stays."""
+    """Return the normalised text between the gaps; a space next to a gap is kept."""
     if not tokenizer.settings.normalizer.collapse_spaces:
         return [tokenizer.normalize(part) for part in line.split(MASK)]
     parts = line.strip().split(MASK)
@@ -137,7 +139,7 @@ def _normalized(tokenizer: Tokenizer, line: str) -> list[str]:
 
 
 def _verbatim(tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer for text that is normalised already: lower case must not reach a [MASK] that touches it."""
+    """Return the tokenizer without normalisation: the text is normalised, and [MASK] must not be lowercased."""
     verbatim, settings = tokenizer.with_gaps(), tokenizer.settings
     plain = {"normalize": "none", "lowercase": False, "collapse_spaces": False}
     verbatim.settings = settings.model_copy(update={"normalizer": settings.normalizer.model_copy(update=plain)})

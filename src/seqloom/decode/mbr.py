@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: of many candidates, the one that is on average most like all the others."""
+"""Minimum Bayes risk: choose the candidate that is most similar to all candidates on average."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ UtilityName = Literal["chrf", "bleu"]
 def least_risk(
     candidates: Sequence[Hypothesis], utility: Utility, *, weights: Sequence[float] | None = None
 ) -> list[tuple[Hypothesis, float]]:
-    """The candidates with their expected utility, highest first: u(y) = Σ_z p(z) utility(y, z).
+    """Return the candidates with their expected utility, highest first: u(y) = Σ_z p(z) utility(y, z).
 
-    p is estimated by the candidates themselves: samples weigh the same (a sample drawn twice counts twice);
-    an n-best list is weighted by its probabilities. Kumar & Byrne 2004; Eikema & Aziz 2020, arXiv:2005.10283.
+    p is estimated from the candidates: samples have equal weights (a sample drawn twice counts twice), and an
+    n-best list is weighted by its probabilities. Kumar & Byrne 2004; Eikema & Aziz 2020, arXiv:2005.10283.
     """
     given = list(weights or [1.0] * len(candidates))
     shares: dict[str, float] = {}
@@ -34,12 +34,12 @@ def least_risk(
 
 
 def by_least_risk(
-    answers: Sequence[Sequence[Hypothesis]], utility: UtilityName, *, drawn: bool
+    candidates: Sequence[Sequence[Hypothesis]], utility: UtilityName, *, drawn: bool
 ) -> list[list[Hypothesis]]:
-    """Return the candidates of every line, each text once, ranked and scored by their expected utility.
+    """Return the distinct candidates of each line, ranked and scored by their expected utility.
 
-    Drawn candidates have equal weights; those that a search found are weighted by their probabilities. A line
-    without any possible output stays as it is.
+    Sampled candidates have equal weights; those found by search are weighted by their probabilities. A line
+    without any possible output is returned unchanged.
     """
     similarity = sentence_utility(utility)
 
@@ -49,17 +49,17 @@ def by_least_risk(
         weights = None if drawn else _probabilities(found)
         return [replace(one, score=value) for one, value in least_risk(found, similarity, weights=weights)]
 
-    return [ranked(found) for found in answers]
+    return [ranked(found) for found in candidates]
 
 
 def _probabilities(found: Sequence[Hypothesis]) -> list[float]:
-    """P of each but for a factor, which makes the largest 1, so that no sum of them is 0."""
+    """Return probabilities relative to the largest one, so that their sum cannot underflow to 0."""
     highest = max((one.log_prob for one in found), default=0.0)
     return [math.exp(one.log_prob - highest) for one in found]
 
 
 def sentence_utility(name: UtilityName) -> Utility:
-    """chrF or smoothed BLEU of one sentence against one reference, 0 to 100, as sacreBLEU counts them."""
+    """Return sacreBLEU's sentence-level chrF or smoothed BLEU as a function, 0 to 100, with one reference."""
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 

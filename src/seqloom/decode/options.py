@@ -1,4 +1,4 @@
-"""What a search is asked for, and what it finds."""
+"""Options and results of a search."""
 
 from __future__ import annotations
 
@@ -17,29 +17,25 @@ _DEFAULTS = SearchConfig.model_validate({})
 
 
 class DecodedSequence(NamedTuple):
-    """A completed hypothesis, or one cut at the maximum length."""
+    """Hypothesis that is completed or cut at the maximum length."""
 
     tokens: list[int]  # without the end of sentence
-    log_probs: list[float]  # one per token and one for the end, if it was reached
-    score: float  # what it is ranked by, see Ranking
+    log_probs: list[float]  # one per token, and one for the end of sentence if it was reached
+    score: float  # see Ranking
     finished: bool
     attention: Tensor | None  # (tokens + end, S)
 
 
 @dataclass(frozen=True)
 class BeamOptions:
-    """How wide to search, what to rank by, when to stop, and what an answer may say."""
+    """Options of one beam search: width, ranking, stop rule and output constraints."""
 
     beam: int
     ranking: Ranking = field(default_factory=Ranking)
     stop: Stop = _DEFAULTS.stop
-    wanted: int = _DEFAULTS.nbest  # how many of the best must be certain under stop=hopeless
-    groups: int = (
-        _DEFAULTS.groups
-    )  # beams side by side that avoid each other's tokens (Vijayakumar et al. 2018)
-    diversity: float = (
-        _DEFAULTS.diversity
-    )  # taken off log P for each earlier group that continues with the same token
+    nbest: int = _DEFAULTS.nbest  # with stop=hopeless, the number of best hypotheses that must be certain
+    groups: int = _DEFAULTS.groups  # beams that avoid each other's tokens (Vijayakumar et al. 2018)
+    diversity: float = _DEFAULTS.diversity  # log P penalty per earlier group that continues with the token
     rules: Rules = field(default_factory=Rules)
 
     def __post_init__(self) -> None:
@@ -48,20 +44,21 @@ class BeamOptions:
 
     @property
     def width(self) -> int:
-        """Hypotheses kept in a group."""
+        """Number of hypotheses kept per group."""
         return self.beam // self.groups
 
     @property
     def needed(self) -> int:
-        """Completed hypotheses of a group that make cutting open ones unnecessary."""
-        return min(self.wanted, self.width) if self.stop == "hopeless" else self.width
+        """Number of completed hypotheses of a group that makes cutting open ones unnecessary."""
+        return min(self.nbest, self.width) if self.stop == "hopeless" else self.width
 
     def satisfied(self, found: Sequence[DecodedSequence], open_total: float, length: int, longest: int) -> bool:
-        """Whether a group needs no more: what its best open hypothesis has so far no longer matters.
+        """Return whether a group can stop, given the log P of its best open hypothesis, `open_total`.
 
-        ahead:    the group is full of completed ones, and the best scores at least what the best open one has.
-        count:    the group is full of completed ones.
-        hopeless: no open one can still come among the `wanted` best, whatever follows.
+        ahead:    as many hypotheses are completed as the group keeps, and the best scores at least as high as
+                  the best open one.
+        count:    as many hypotheses are completed as the group keeps.
+        hopeless: no continuation of an open one can still be among the `nbest` best.
         length:   never; only the maximum length ends the search.
         """
         if self.stop == "length" or not found:
@@ -76,13 +73,13 @@ class BeamOptions:
 
 
 def beam_options(search: SearchConfig, rules: Rules) -> BeamOptions:
-    """The plan of these options."""
+    """Return the options of one beam search under these rules."""
     ranking = Ranking(search.length_norm, search.length_penalty, search.word_reward, search.coverage_penalty)
     return BeamOptions(
         beam=search.beam,
         ranking=ranking,
         stop=search.stop,
-        wanted=search.nbest,
+        nbest=search.nbest,
         groups=search.groups,
         diversity=search.diversity,
         rules=rules,

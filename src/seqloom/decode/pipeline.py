@@ -1,4 +1,4 @@
-"""The path every decoder shares: batch items of similar length, decode, restore the order."""
+"""Steps shared by all decoders: batch items of similar length, decode, restore the order."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Result = TypeVar("Result")
 
 
 def batches_by_length(lengths: Sequence[int], *, batch_tokens: int, rows: int = 1) -> Iterator[list[int]]:
-    """Yield the positions of items of similar length, longest first; items of length 0 are left out.
+    """Yield batches of positions of items of similar length, longest first; items of length 0 are skipped.
 
     A batch of n items padded to length L holds n · (L + 1) · rows ≤ batch_tokens tokens, where `rows` is the
-    number of hypotheses per item. An item that is too long for the budget is a batch of its own.
+    number of hypotheses per item. An item that exceeds the budget is a batch by itself.
     """
     group: list[int] = []
     for i in sorted((i for i, n in enumerate(lengths) if n), key=lambda i: -lengths[i]):
@@ -26,7 +26,7 @@ def batches_by_length(lengths: Sequence[int], *, batch_tokens: int, rows: int = 
 
 
 class BatchedResults(Generic[Result]):
-    """The results of items that are decoded in batches of similar length, in the order of the items.
+    """Results of items that are decoded in batches of similar length, in the order of the items.
 
         found = BatchedResults(lengths, empty=0.0)
         for places in found.batches(batch_tokens=4096):
@@ -42,7 +42,7 @@ class BatchedResults(Generic[Result]):
         self._report(sum(not n for n in lengths))
 
     def batches(self, *, batch_tokens: int, rows: int = 1, alone: Collection[int] = ()) -> Iterator[list[int]]:
-        """Yield the positions of the items of every batch; those in `alone` are batches of one."""
+        """Yield the positions of the items of each batch; each item in `alone` is a batch by itself."""
         yield from ([i] for i in alone if self._lengths[i])
         together = [0 if i in alone else n for i, n in enumerate(self._lengths)]
         yield from batches_by_length(together, batch_tokens=batch_tokens, rows=rows)

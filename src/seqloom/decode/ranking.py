@@ -1,4 +1,4 @@
-"""What hypotheses are ranked by: their log-probability, and what is done against its love of short answers."""
+"""Ranking of hypotheses: length and coverage corrections to the log-probability."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _DEFAULTS = SearchConfig.model_validate({})
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """score(y) = (log P(y|x) + reward · |y|) / norm(|y|) + coverage · cp(x, y), where |y| counts the end.
+    """score(y) = (log P(y|x) + reward · |y|) / norm(|y|) + coverage · cp(x, y), where |y| includes the end.
 
     norm: 1 (none), |y|^α (length), or ((5 + |y|) / 6)^α (gnmt: Wu et al. 2016, equation 14), and
-    cp = Σ_i log min(Σ_t a_ti, 1) over the source tokens i: each that was looked at less than once in all
-    costs something (equation 14, too). The reward adds the same for every token (He et al. 2016).
+    cp = Σ_i log min(Σ_t a_ti, 1) over the source tokens i: a penalty for each token whose attention sums to
+    less than 1 (also equation 14). The reward is the same for each target token (He et al. 2016).
     """
 
     norm: Norm = _DEFAULTS.length_norm
@@ -38,40 +38,40 @@ class Ranking:
         return self.coverage > 0
 
     def divisor(self, length: int) -> float:
-        """norm(|y|)."""
+        """Return norm(|y|)."""
         if self.norm == "none":
             return 1.0
         return math.pow(length if self.norm == "length" else (5 + length) / 6, self.alpha)
 
     def score(self, log_prob: float, length: int, uncovered: float = 0.0) -> float:
-        """The score of a hypothesis of that length, the end included; `uncovered` is cp."""
+        """Return the score of a hypothesis of this length, including the end; `uncovered` is cp."""
         return (log_prob + self.reward * length) / self.divisor(length) + self.coverage * uncovered
 
     def bound(self, log_prob: float, length: int, longest: int) -> float:
-        """What no continuation of an open hypothesis of that length can surpass.
+        """Return an upper bound on the score of all continuations of an open hypothesis of this length.
 
-        The log-probability can only fall and cp is never above 0, so only the length is left to choose.
+        The log-probability can only decrease and cp ≤ 0, so the bound is a maximum over lengths.
         """
         return max(self.score(log_prob, total) for total in range(length + 1, max(longest, length + 1) + 1))
 
 
 def uncovered(coverage: Tensor, source_length: int) -> float:
-    """Return cp of Σ_t a_ti (S), what a hypothesis gave to every position of a source of that length."""
-    seen = coverage[:source_length].clamp(1e-10, 1.0)  # a token never seen costs much, not infinitely much
-    return float(seen.log().sum())
+    """Return cp, given the summed attention Σ_t a_ti (S) to a source of this length."""
+    clamped = coverage[:source_length].clamp(1e-10, 1.0)  # finite for a token without any attention
+    return float(clamped.log().sum())
 
 
-def attention_of(step: Step, head: Head | None, wanted_by: str) -> Tensor:
-    """Return the attention (R, S) of one head, or the mean of all; a model without attention is an error."""
+def attention_of(step: Step, head: Head | None, feature: str) -> Tensor:
+    """Return the attention (R, S) of one head or the mean of all heads; raise if the model has none."""
     attention = step.alignment(head)
     if attention is None:
-        raise no_attention(wanted_by)
+        raise no_attention(feature)
     return attention
 
 
-def no_attention(wanted_by: str) -> SeqloomError:
+def no_attention(feature: str) -> SeqloomError:
     """Return the error for an option that needs attention from a model that has none."""
     return SeqloomError(
-        f"{wanted_by} needs a model with attention, and this model has none.",
-        "choose another model, e.g. lstm-additive or transformer, or leave the option out",
+        f"{feature} needs a model with attention, but this model has none.",
+        "use another model, e.g. lstm-additive or transformer, or leave the option out",
     )

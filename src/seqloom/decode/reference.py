@@ -1,8 +1,8 @@
-"""What search means: one sentence and one hypothesis at a time, slow and easy to read.
+"""Reference search: one sentence and one hypothesis at a time, slow and easy to read.
 
-`search.beam_search` returns what `reference_beam_search` returns, for every model and in every batch; a
-property test holds it to that. `exhaustive_search` finds the best hypothesis there is, which tells how often a
-beam misses it.
+`beam_search.beam_search` returns what `reference_beam_search` returns, for every model and in every batch; a
+property test checks this. `exhaustive_search` finds the best of all hypotheses, which shows how often beam
+search misses it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from seqloom.types import BOS, EOS, PAD, Batch, Step, StepModel, Tree
 
 @dataclass(frozen=True)
 class RestrictedVocabulary(StepModel):
-    """A StepModel that says only what is on the shortlist of a sentence, its probabilities renormalised."""
+    """StepModel over the shortlist of one sentence, with renormalised probabilities."""
 
     model: StepModel
-    allowed: Tensor  # (V,) True: on the list
+    allowed: Tensor  # (V,) True: on the shortlist
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         return self.model.start(batch)
@@ -42,11 +42,11 @@ class RestrictedVocabulary(StepModel):
 
 
 class Partial(NamedTuple):
-    """A target so far, with the model's state before its last token is fed."""
+    """Partial target, with the model's state before it reads the last token."""
 
-    tokens: tuple[int, ...]  # the end included, once it is said
+    tokens: tuple[int, ...]  # including the end of sentence, once it is generated
     log_probs: tuple[float, ...]
-    attention: tuple[Tensor, ...]  # (S) of every token, if the model tells where it looked
+    attention: tuple[Tensor, ...]  # (S) for each token, if the model has attention
     state: Tree
 
     @property
@@ -55,7 +55,7 @@ class Partial(NamedTuple):
 
     @property
     def total(self) -> float:
-        """log P of all tokens."""
+        """Sum of log P over all tokens."""
         return sum(self.log_probs)
 
     def score(self, ranking: Ranking, source_length: int) -> float:
@@ -74,14 +74,14 @@ class Partial(NamedTuple):
 
 @dataclass
 class Group:
-    """One beam: what is open, and what is completed."""
+    """Open and completed hypotheses of one group of the beam."""
 
     open: list[Partial]
     completed: list[Partial] = field(default_factory=list)
 
 
 class Decision(NamedTuple):
-    """What happened to one continuation, for those who look on."""
+    """Decision of the search on one continuation, reported to `watch`."""
 
     length: int
     group: int
@@ -95,45 +95,45 @@ Watch = Callable[[Decision], None]
 
 @torch.inference_mode()
 def reference_beam_search(
-    model: StepModel, sentence: Batch, plan: BeamOptions, *, max_length: int, watch: Watch | None = None
+    model: StepModel, sentence: Batch, options: BeamOptions, *, max_length: int, watch: Watch | None = None
 ) -> list[DecodedSequence]:
-    """The completed hypotheses of a batch of one sentence, best first, then those that were cut.
+    """Return the completed hypotheses of one sentence, best first, then those cut at the maximum length.
 
-    At each length a group ranks all continuations of its open hypotheses by log P, less the diversity penalty
-    for every hypothesis that an earlier group goes on with by the same token. Those that end among the best w
-    are completed; the best w that do not end stay open. A group is over when nothing of it is open, when it is
-    satisfied (see Plan), or at the maximum length; the search is over when all groups are. Where too few are
-    completed, the open ones are cut and come after them.
+    At each length, a group ranks all continuations of its open hypotheses by log P, minus the diversity penalty
+    for each hypothesis that an earlier group continues with the same token. Those that end among the best w are
+    completed; the best w that do not end stay open. A group stops when it has no open hypothesis, when it is
+    satisfied (see BeamOptions), or at the maximum length; the search stops when all groups have. If too few
+    hypotheses are completed, the open ones are cut and returned after them.
     """
     memory, state = model.start(sentence)
     source_length = int(sentence.source_lengths[0])
-    groups = [Group([Partial((), (), (), state)]) for _ in range(plan.groups)]
+    groups = [Group([Partial((), (), (), state)]) for _ in range(options.groups)]
     for length in range(1, max_length + 1):
-        taken: Counter[int] = Counter()  # token → how many hypotheses of earlier groups go on with it
+        taken: Counter[int] = Counter()  # token → number of hypotheses of earlier groups that continue with it
         for number, group in enumerate(groups):
-            longer = [
+            extended = [
                 one
                 for partial in group.open
-                for one in continuations(model, sentence, memory, partial, plan.rules)
+                for one in continuations(model, sentence, memory, partial, options.rules)
             ]
-            longer.sort(key=lambda one: one.total - plan.diversity * taken[one.tokens[-1]], reverse=True)
-            completed = [one for one in longer[: plan.width] if one.ended]
+            extended.sort(key=lambda one: one.total - options.diversity * taken[one.tokens[-1]], reverse=True)
+            completed = [one for one in extended[: options.width] if one.ended]
             group.completed += completed
-            group.open = [one for one in longer if not one.ended][: plan.width]
+            group.open = [one for one in extended if not one.ended][: options.width]
             taken.update(one.tokens[-1] for one in group.open)
             if watch:
-                _report(watch, length, number, longer, completed, group.open)
+                _report(watch, length, number, extended, completed, group.open)
         for group in groups:
-            done = [one.found(plan.ranking, source_length) for one in group.completed]
+            done = [one.found(options.ranking, source_length) for one in group.completed]
             best = max((one.total for one in group.open), default=-math.inf)
-            if plan.satisfied(done, best, length, max_length):
+            if options.satisfied(done, best, length, max_length):
                 group.open = []
         if not any(group.open for group in groups):
             break
     found = []
     for group in groups:
-        cut = group.open if len(group.completed) < plan.needed else []
-        found += [one.found(plan.ranking, source_length) for one in (*group.completed, *cut)]
+        cut = group.open if len(group.completed) < options.needed else []
+        found += [one.found(options.ranking, source_length) for one in (*group.completed, *cut)]
     return sorted(found, key=lambda one: (one.finished, one.score), reverse=True)
 
 
@@ -155,11 +155,11 @@ def exhaustive_search(
     rules: Rules | None = None,
     limit: int = 100_000,
 ) -> DecodedSequence:
-    """The best of all hypotheses of at most the maximum length; one that is cut only if none can end.
+    """Return the best of all hypotheses up to the maximum length; one that is cut only if none can end.
 
-    Depth first and the likeliest token first, as Stahlberg & Byrne 2019 (arXiv:1908.10090): a hypothesis whose
-    bound (see Ranking.bound) is no better than the best score that is known need not be continued. After
-    `limit` hypotheses that had to be continued the search gives up.
+    Depth-first search, most probable token first (Stahlberg & Byrne 2019, arXiv:1908.10090): a hypothesis is
+    not continued if its bound (see Ranking.bound) does not exceed the best score so far. The search fails after
+    continuing `limit` hypotheses.
     """
     ranking, rules = ranking or Ranking(), rules or Rules()
     memory, state = model.start(sentence)
@@ -178,8 +178,8 @@ def exhaustive_search(
             continue
         if steps == limit:
             raise SeqloomError(
-                f"The exact search gave up: {limit} hypotheses did not prove which one is best.",
-                "use a smaller maximum length, a higher limit, or a beam",
+                f"The exact search found no proof of the best hypothesis after {limit} hypotheses.",
+                "use a smaller maximum length, a higher limit or beam search",
             )
         steps += 1
         for one in sorted(continuations(model, sentence, memory, partial, rules), key=lambda one: one.total):
@@ -187,12 +187,13 @@ def exhaustive_search(
                 best = _better(best, one.found(ranking, source_length))
             else:
                 waiting.append(one)
-    answer = best or cut
-    if answer is None:
+    result = best or cut
+    if result is None:
         raise SeqloomError(
-            "No output satisfies the model and the rules.", "relax what is forced, forbidden or allowed"
+            "No output satisfies the model and the rules.",
+            "relax the prefix, the forbidden words or the other rules",
         )
-    return answer
+    return result
 
 
 def _better(known: DecodedSequence | None, new: DecodedSequence) -> DecodedSequence:
@@ -202,31 +203,31 @@ def _better(known: DecodedSequence | None, new: DecodedSequence) -> DecodedSeque
 def continuations(
     model: StepModel, sentence: Batch, memory: Tree, partial: Partial, rules: Rules
 ) -> Iterator[Partial]:
-    """The hypothesis with each token that can follow; padding and the start are never part of an answer."""
+    """Yield the hypothesis extended by each possible token, which excludes padding and the start."""
     last = partial.tokens[-1] if partial.tokens else BOS
     step = model.step(memory, partial.state, sentence.source.new_tensor([last]))
-    looked = step.alignment()
-    seen = () if looked is None else (looked[0],)
+    alignment = step.alignment()
+    attention = () if alignment is None else (alignment[0],)
     for token, log_prob in enumerate(step.log_probs[0].tolist()):
         if log_prob > -math.inf and may_follow(token, partial.tokens, rules):
             yield Partial(
                 (*partial.tokens, token),
                 (*partial.log_probs, log_prob),
-                (*partial.attention, *seen),
+                (*partial.attention, *attention),
                 step.state,
             )
 
 
-def may_follow(token: int, said: tuple[int, ...], rules: Rules) -> bool:
-    """Whether the rules of the only sentence allow this token after those."""
-    if rules.prefixes and len(said) < len(rules.prefixes[0]):
-        return token == rules.prefixes[0][len(said)]
-    said = (*rules.context, *said)
-    if token in (PAD, BOS) or (token == EOS and len(said) < rules.min_length):
+def may_follow(token: int, tokens: tuple[int, ...], rules: Rules) -> bool:
+    """Return whether the rules of a single sentence allow this token after these."""
+    if rules.prefixes and len(tokens) < len(rules.prefixes[0]):
+        return token == rules.prefixes[0][len(tokens)]
+    tokens = (*rules.context, *tokens)
+    if token in (PAD, BOS) or (token == EOS and len(tokens) < rules.min_length):
         return False
     if rules.allowed is not None and not rules.allowed[token]:
         return False
-    text = (*said, token)
+    text = (*tokens, token)
     if any(
         text[len(text) - len(words) :] == tuple(words) for words in rules.forbidden if len(words) <= len(text)
     ):

@@ -1,4 +1,4 @@
-"""The noisy channel over n-best lists: log P(y|x) + λ₁ log P(x|y) + λ₂ log P(y), λ fitted on other data."""
+"""Noisy-channel reranking of n-best lists: log P(y|x) + λ₁ log P(x|y) + λ₂ log P(y), λ fitted on other data."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from seqloom.decode.translator import requests_for
 from seqloom.evaluate.metrics import one_metric
 from seqloom.types import DependencyTree, Hypothesis
 
-CorpusMetric = Callable[[Sequence[str]], float]  # how good such answers are, higher is better
+CorpusMetric = Callable[[Sequence[str]], float]  # corpus-level quality of translations, higher is better
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One candidate and its three log-probabilities; those that no model was given for are 0."""
+    """Candidate with its three log-probabilities; those without a model are 0."""
 
     hypothesis: Hypothesis
     direct: float  # log P(y|x)
@@ -29,7 +29,7 @@ class Channel:
     language: float  # log P(y)
 
     def score(self, weights: ChannelWeights) -> float:
-        """What the candidate is ranked by, with a reward per token against the short ones it would prefer."""
+        """Return the score for ranking, with a reward per token against the bias towards short candidates."""
         return (
             self.direct
             + weights.reverse * self.reverse
@@ -40,7 +40,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class ChannelWeights:
-    """λ₁ of the reverse model, λ₂ of the language model, and a reward per token."""
+    """Weights λ₁ of the reverse model and λ₂ of the language model, and a reward per token."""
 
     reverse: float = 0.0
     language: float = 0.0
@@ -58,25 +58,28 @@ def channels(
     reverse: Scorer | None = None,
     language: Scorer | None = None,
 ) -> list[list[Channel]]:
-    """Every candidate of every source with what each model says of it."""
+    """Return the candidates of each source with their log-probability under each model."""
     flat = [(source, one) for source, found in zip(sources, candidates, strict=True) for one in found]
-    back, own = [0.0] * len(flat), [0.0] * len(flat)
+    reverse_scores, language_scores = [0.0] * len(flat), [0.0] * len(flat)
     if reverse:
-        back = [score.log_prob for score in reverse.score([(one.text, source) for source, one in flat])]
+        reverse_scores = [
+            score.log_prob for score in reverse.score([(one.text, source) for source, one in flat])
+        ]
     if language:
-        own = [score.log_prob for score in language.score([("", one.text) for _, one in flat])]
-    scored = iter(Channel(one, one.log_prob, r, w) for (_, one), r, w in zip(flat, back, own, strict=True))
+        language_scores = [score.log_prob for score in language.score([("", one.text) for _, one in flat])]
+    columns = zip(flat, reverse_scores, language_scores, strict=True)
+    scored = iter(Channel(one, one.log_prob, back, fluency) for (_, one), back, fluency in columns)
     return [[next(scored) for _ in found] for found in candidates]
 
 
 @dataclass(frozen=True)
 class NoisyChannel:
-    """A translator, and the models that have a say in which of its n best answers is the best."""
+    """Translator with the models that rerank its n-best lists."""
 
     translator: TorchTranslator
     nbest: int
-    reverse: Scorer | None = None  # of sources given answers
-    language: Scorer | None = None  # of answers alone
+    reverse: Scorer | None = None  # scores sources given translations
+    language: Scorer | None = None  # scores translations alone
 
     def candidates(
         self,
@@ -85,7 +88,7 @@ class NoisyChannel:
         heads: Sequence[DependencyTree | None] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Channel]]:
-        """The n best answers of every line in the order of the search, with what every model says of them."""
+        """Return the n best translations of each line in search order, with their scores under each model."""
         beam = max(self.nbest, self.translator.search.beam)
         requests = requests_for(self.translator, lines, heads)
         found = self.translator.translate(requests, beam=beam, nbest=self.nbest, on_progress=on_progress)
@@ -99,28 +102,28 @@ class NoisyChannel:
         heads: Sequence[DependencyTree | None] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> list[list[Channel]]:
-        """The candidates of every line, best first."""
+        """Return the candidates of each line, best first."""
         found = self.candidates(lines, heads=heads, on_progress=on_progress)
         return [rerank(many, weights) for many in found]
 
 
 def rerank(found: Sequence[Channel], weights: ChannelWeights) -> list[Channel]:
-    """The candidates of one source, best first; of equal ones the search's own order stays."""
+    """Return the candidates of one source, best first; equal scores keep the order of the search."""
     return sorted(found, key=lambda one: one.score(weights), reverse=True)
 
 
 def fit_weights(found: Sequence[Sequence[Channel]], quality: CorpusMetric) -> tuple[ChannelWeights, float]:
-    """The weights of a grid whose first answers are best on validation data, and how good they are.
+    """Return the weights from a grid whose top candidates are best on validation data, and their quality.
 
-    Of equally good ones the smallest are taken: a model that does not help is left out.
+    Ties go to the smallest weights, so a model that does not help is left out.
     """
-    helps = {
+    is_used = {
         "reverse": any(one.reverse for many in found for one in many),
         "language": any(one.language for many in found for one in many),
     }
     best, highest = ChannelWeights(), -float("inf")
     for reverse, language, length in product(
-        GRID if helps["reverse"] else (0.0,), GRID if helps["language"] else (0.0,), REWARDS
+        GRID if is_used["reverse"] else (0.0,), GRID if is_used["language"] else (0.0,), REWARDS
     ):
         weights = ChannelWeights(reverse, language, length)
         value = quality([rerank(many, weights)[0].hypothesis.text for many in found])
@@ -130,11 +133,11 @@ def fit_weights(found: Sequence[Sequence[Channel]], quality: CorpusMetric) -> tu
 
 
 def bleu_against(references: Sequence[Sequence[str]]) -> CorpusMetric:
-    """How good answers are: their BLEU. What an answer's n-grams count is kept, as weights share answers."""
+    """Return the BLEU of translations as a function, which caches the n-gram counts of each candidate."""
     metric = one_metric("bleu")
 
     @cache
     def counts(line: int, text: str) -> NDArray[np.float64]:
         return np.asarray(metric.statistics(text, references[line]), dtype=np.float64)
 
-    return lambda answers: metric.compute(np.sum([counts(*one) for one in enumerate(answers)], axis=0))
+    return lambda texts: metric.compute(np.sum([counts(*one) for one in enumerate(texts)], axis=0))

@@ -1,4 +1,4 @@
-"""What an answer must, may and must not say: rules that take tokens out of the next step's distribution."""
+"""Output constraints: rules that exclude tokens from the distribution of the next step."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a batch. What is left keeps the log-probability that the model gave it."""
+    """Rules of a batch; allowed tokens keep the log-probability that the model gives them."""
 
-    prefixes: Sequence[Ids] = ()  # what the answer to each sentence begins with
-    context: Ids = ()  # a text that all outputs continue: its tokens count for the rules below
-    forbidden: Sequence[Ids] = ()  # token sequences that no answer contains
-    allowed: Tensor | None = None  # (V,) True: the only tokens that answers are made of
-    min_length: int = 0  # tokens before the end
-    no_repeat: int = 0  # no sequence of so many tokens stands twice in an answer; 0: any may
+    prefixes: Sequence[Ids] = ()  # forced beginning of the output of each sentence
+    context: Ids = ()  # text that all outputs continue: the rules below apply to its tokens, too
+    forbidden: Sequence[Ids] = ()  # token sequences that no output contains
+    allowed: Tensor | None = None  # (V,) True: the only tokens that outputs contain
+    min_length: int = 0  # minimum number of tokens before the end
+    no_repeat: int = 0  # no n-gram of this size occurs twice in an output; 0 = off
 
     def apply(self, log_probs: Tensor, tokens: Tensor, sentences: Callable[[], Tensor]) -> None:
-        """Takes out, in place, what must not follow the tokens so far (R, t).
+        """Set the log-probability of tokens that must not follow the tokens so far (R, t) to -inf, in place.
 
-        A prefix is said whatever the other rules are; only then it is asked to which sentence each row belongs.
+        A prefix takes precedence over the other rules. `sentences` returns the sentence of each row; it is
+        called only if there are prefixes.
         """
         forced = self._forced(tokens.shape[1], sentences)
         if self.context:
-            said = torch.tensor(self.context, dtype=tokens.dtype, device=tokens.device)
-            tokens = torch.cat((said.expand(len(tokens), -1), tokens), dim=1)
+            context = torch.tensor(self.context, dtype=tokens.dtype, device=tokens.device)
+            tokens = torch.cat((context.expand(len(tokens), -1), tokens), dim=1)
         length = tokens.shape[1]
         kept = log_probs[forced] if forced else None
         log_probs[:, [PAD, BOS]] = -math.inf
@@ -50,29 +51,29 @@ class Rules:
             log_probs[forced] = kept
 
     def _forced(self, length: int, sentences: Callable[[], Tensor]) -> tuple[Tensor, Tensor] | None:
-        """The rows whose prefix is not yet said, and its next token in each; None if there are none."""
+        """Return the rows with an incomplete prefix and the next token of each, or None if there are none."""
         following = [prefix[length] if len(prefix) > length else -1 for prefix in self.prefixes]
         if not any(token >= 0 for token in following):
             return None
-        of_rows = sentences()
-        wanted = torch.tensor(following, device=of_rows.device)[of_rows]
-        rows = (wanted >= 0).nonzero().squeeze(1)
-        return rows, wanted[rows]
+        sentence_of_rows = sentences()
+        forced = torch.tensor(following, device=sentence_of_rows.device)[sentence_of_rows]
+        rows = (forced >= 0).nonzero().squeeze(1)
+        return rows, forced[rows]
 
     def _forbid(self, log_probs: Tensor, tokens: Tensor, sequence: Ids) -> None:
-        """The last token of a sequence, where the others have just been said."""
+        """Exclude the last token of a sequence from rows that end with its other tokens."""
         before = len(sequence) - 1
         if before > tokens.shape[1]:
             return
         start = torch.tensor(sequence[:-1], dtype=tokens.dtype, device=tokens.device)
-        said = (tokens[:, tokens.shape[1] - before :] == start).all(dim=1)
-        log_probs[said, sequence[-1]] = -math.inf
+        matches = (tokens[:, tokens.shape[1] - before :] == start).all(dim=1)
+        log_probs[matches, sequence[-1]] = -math.inf
 
     def _forbid_repeats(self, log_probs: Tensor, tokens: Tensor) -> None:
-        """Every token that has followed before what has just been said, n - 1 tokens long."""
+        """Exclude every token that has already followed the last n - 1 tokens."""
         n, length = self.no_repeat, tokens.shape[1]
-        windows = tokens.unfold(1, n, 1)  # (R, t - n + 1, n): all sequences of n tokens
+        windows = tokens.unfold(1, n, 1)  # (R, t - n + 1, n): all n-grams
         newest = tokens[:, length - n + 1 :].unsqueeze(1)
-        again = (windows[:, :, : n - 1] == newest).all(dim=2)  # for n = 1 every token that was said
-        rows, places = again.nonzero(as_tuple=True)
+        repeats = (windows[:, :, : n - 1] == newest).all(dim=2)  # for n = 1, every token so far
+        rows, places = repeats.nonzero(as_tuple=True)
         log_probs[rows, windows[rows, places, n - 1]] = -math.inf

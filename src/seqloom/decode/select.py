@@ -1,4 +1,4 @@
-"""The engine of a translator: torch for everything, CTranslate2 where it is asked for or where it is exact."""
+"""Choice of the engine: torch by default, CTranslate2 if it is requested or gives the same outputs."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ ENGINES = ("auto", "torch", "ctranslate2")
 
 
 class _LoadOptions(NamedTuple):
-    """What the choice and the making of a translator depend on."""
+    """Options for choosing and loading a translator."""
 
     checkpoint: str | None
     device: str
     threads: int | None
-    search: Mapping[str, Any]  # options that replace those of the run
+    search: Mapping[str, Any]  # options that override those of the run
     needs: AbstractSet[Capability]
-    scores: bool  # of every token
+    scores: bool  # compute the score of each token
 
 
 def load(
@@ -55,7 +55,7 @@ def load(
     engine: str = "torch",
     threads: int | None = None,
 ) -> Translator:
-    """Return the translator of a run directory or an exported folder: text in, text out.
+    """Load the translator of a run directory or an exported folder: text in, text out.
 
     `engine` is torch, ctranslate2, or auto: CTranslate2 if its outputs equal those of torch, else torch. Only
     torch supports alignments, prefixes, required words, sampling and every search option.
@@ -76,95 +76,107 @@ def load_translator(
     needs: AbstractSet[Capability] = frozenset(),
     scores: bool = True,
 ) -> Translator:
-    """Return the translator of a run directory or an exported folder with these search options changed.
+    """Load the translator of a run directory or an exported folder, with these search options changed.
 
-    With `auto`, CTranslate2 is used only if it supports what is needed and its outputs equal those of torch.
-    The runs of an `ensemble` vote with the first one on every token, in probability or log `space`.
+    With `auto`, CTranslate2 is used only if it supports all needs and its outputs equal those of torch. The
+    runs of an `ensemble` are combined with the first one at each token, in probability or log `space`.
     """
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
-    path, wish = Path(folder), _LoadOptions(checkpoint, device, threads, search or {}, needs, scores)
+    path, load_options = Path(folder), _LoadOptions(checkpoint, device, threads, search or {}, needs, scores)
     if ensemble:
-        translator = _voting([path, *ensemble], engine, space, wish)
+        translator = _load_ensemble([path, *ensemble], engine, space, load_options)
     elif space != "probability":
         raise SeqloomError(
-            f"--ensemble-space {space} is for several runs, and there is only one.",
-            "name others with --ensemble RUN",
+            f"--ensemble-space {space} needs several runs, but there is only one.",
+            "add runs with --ensemble RUN",
         )
     else:
-        translator = _exported(path, engine, wish) if is_export(path) else _of_run(path, engine, wish)
+        translator = (
+            _load_export(path, engine, load_options)
+            if is_export(path)
+            else _load_run(path, engine, load_options)
+        )
     translator.check(translator.search, needs)
     return translator
 
 
-def _voting(folders: Sequence[str | Path], engine: str, space: str, wish: _LoadOptions) -> Translator:
+def _load_ensemble(
+    folders: Sequence[str | Path], engine: str, space: str, load_options: _LoadOptions
+) -> Translator:
     if engine == "ctranslate2":
         raise SeqloomError("The engine ctranslate2 does not support ensembles.", "leave --engine out")
-    if wish.threads is not None:
-        torch.set_num_threads(checked_threads(wish.threads))
+    if load_options.threads is not None:
+        torch.set_num_threads(checked_threads(load_options.threads))
     return load_ensemble(
         folders,
-        checkpoints=[wish.checkpoint, *[None] * (len(folders) - 1)],
+        checkpoints=[load_options.checkpoint, *[None] * (len(folders) - 1)],
         space=cast("Space", space),
-        device=wish.device,
-        search=wish.search,
+        device=load_options.device,
+        search=load_options.search,
     )
 
 
-def _of_run(folder: Path, engine: str, wish: _LoadOptions) -> Translator:
+def _load_run(folder: Path, engine: str, load_options: _LoadOptions) -> Translator:
     if engine == "ctranslate2":
-        return _with_ctranslate2(folder, wish)
-    if engine == "auto" and _fits(Run.open(folder).config(), wish):
+        return _load_with_ctranslate2(folder, load_options)
+    if engine == "auto" and _ctranslate2_supports(Run.open(folder).config(), load_options):
         try:
-            return _with_ctranslate2(folder, wish)
+            return _load_with_ctranslate2(folder, load_options)
         except UnwritableCache as error:
             print(f"note: {error.message} Using torch instead of CTranslate2.", file=sys.stderr)
-    if wish.threads is not None:
-        torch.set_num_threads(checked_threads(wish.threads))
+    if load_options.threads is not None:
+        torch.set_num_threads(checked_threads(load_options.threads))
     return load_torch(
-        folder, checkpoint=wish.checkpoint, device=wish.device, workers=wish.threads, search=wish.search
+        folder,
+        checkpoint=load_options.checkpoint,
+        device=load_options.device,
+        workers=load_options.threads,
+        search=load_options.search,
     )
 
 
-def _with_ctranslate2(folder: Path, wish: _LoadOptions) -> Translator:
+def _load_with_ctranslate2(folder: Path, load_options: _LoadOptions) -> Translator:
     run = Run.open(folder)
     config = run.config()
     library()
     check_can_hold(config.model)
     assert isinstance(config.model, TransformerSettings)
     return CTranslate2Translator(
-        converted_model(run, config, wish.checkpoint),
+        converted_model(run, config, load_options.checkpoint),
         tokenizers_for_inference(config, run.tokenizers()),
         config.search,
         positions=position_rows(config.model),
-        threads=wish.threads,
-        device=choose_device(wish.device).type,
-        scores=wish.scores,
-        fallback=cache(lambda: load_decoder(folder, checkpoint=wish.checkpoint, device=wish.device)),
+        threads=load_options.threads,
+        device=choose_device(load_options.device).type,
+        scores=load_options.scores,
+        fallback=cache(
+            lambda: load_decoder(folder, checkpoint=load_options.checkpoint, device=load_options.device)
+        ),
         length_ratio=run.length_ratio(),
-    ).with_search(wish.search)
+    ).with_search(load_options.search)
 
 
-def _exported(folder: Path, engine: str, wish: _LoadOptions) -> Translator:
-    if engine == "torch" or wish.checkpoint is not None:
+def _load_export(folder: Path, engine: str, load_options: _LoadOptions) -> Translator:
+    if engine == "torch" or load_options.checkpoint is not None:
         raise SeqloomError(
-            f"{folder} holds one model in CTranslate2's format: it has no checkpoints and no other engine.",
-            "use the engine ctranslate2 or auto, or give the run directory that it was exported from",
+            f"{folder} is a model exported to CTranslate2: it has no checkpoints and supports no other engine.",
+            "use --engine ctranslate2 or auto, or give the run directory from which it was exported",
         )
-    place = choose_device(wish.device).type
-    exported = load_exported(folder, threads=wish.threads, device=place, scores=wish.scores)
-    return exported.with_search(wish.search)
+    device = choose_device(load_options.device).type
+    exported = load_exported(folder, threads=load_options.threads, device=device, scores=load_options.scores)
+    return exported.with_search(load_options.search)
 
 
-def _fits(config: Config, wish: _LoadOptions) -> bool:
-    """Return whether CTranslate2 supports what is wanted, here and with the same outputs."""
+def _ctranslate2_supports(config: Config, load_options: _LoadOptions) -> bool:
+    """Return whether CTranslate2 supports these options on this machine, with the same outputs as torch."""
     return (
         is_installed()
-        and choose_device(wish.device).type == "cpu"
-        and wish.needs <= CTranslate2Translator.CAPABILITIES
-        and config.text.tokenizer != "frames"  # it embeds ids
+        and choose_device(load_options.device).type == "cpu"
+        and load_options.needs <= CTranslate2Translator.CAPABILITIES
+        and config.text.tokenizer != "frames"  # CTranslate2 embeds token ids
         and obstacle(config.model) is None
         and not CTranslate2Translator.unsupported(
-            SearchConfig.checked({**config.search.model_dump(), **wish.search}, "search")
+            SearchConfig.checked({**config.search.model_dump(), **load_options.search}, "search")
         )
     )

@@ -1,7 +1,7 @@
 """Decoding strategies: beam search, sampling, minimum Bayes risk. Adding one is one class here.
 
-A strategy is a set of options and a method that gets outputs from any translator. On the command line, every
-registered one is available by --strategy NAME and --set strategy.OPTION=VALUE.
+A strategy is a set of options and a method that gets outputs from any translator. On the command line, select a
+registered one with --strategy NAME and --set strategy.OPTION=VALUE.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from seqloom.errors import SeqloomError, unknown
 from seqloom.settings import Settings
 from seqloom.types import Hypothesis, Request
 
-# The options of a search that also apply to samples: what an output may contain, and how long it may be.
-_FOR_SAMPLES = frozenset(
+# The search options that also apply to samples: output constraints and lengths.
+_SAMPLING_OPTIONS = frozenset(
     {
         "forbid",
         "no_repeat",
@@ -36,23 +36,23 @@ _FOR_SAMPLES = frozenset(
 
 
 class Strategy(Settings):
-    """A way to get outputs from a translator."""
+    """Options and method of getting outputs from a translator."""
 
     name: ClassVar[str]  # set by `register_strategy`
 
     @property
     def needs(self) -> frozenset[Capability]:
-        """The capabilities that the translator must have."""
+        """Capabilities that the translator must have."""
         return frozenset()
 
     @property
     def search_options(self) -> frozenset[str]:
-        """The search options that have an effect under this strategy."""
+        """Search options that have an effect with this strategy."""
         return frozenset(SearchConfig.model_fields)
 
     @property
     def search_changes(self) -> dict[str, int]:
-        """The search options that the strategy sets itself."""
+        """Search options that the strategy sets itself."""
         return {}
 
     @property
@@ -61,16 +61,17 @@ class Strategy(Settings):
         return False
 
     def outputs_per_line(self, search: SearchConfig) -> int:
-        """Return the largest number of outputs of a line by a translator with these search options."""
+        """Return the maximum number of outputs per line with these search options."""
         return search.nbest
 
     def check_options(self, given: Mapping[str, Any]) -> None:
-        """Raise if one of the given search options has no effect under this strategy."""
+        """Raise if one of the given search options has no effect with this strategy."""
+        used = self.search_options
         for option in given:
-            if option not in self.search_options:
+            if option not in used:
                 raise SeqloomError(
                     f"search.{option} has no effect with the strategy {self.name}.",
-                    f"it uses {', '.join(f'search.{known}' for known in sorted(self.search_options))}",
+                    f"leave it out; {self.name} uses {', '.join(f'search.{known}' for known in sorted(used))}",
                 )
 
     @abstractmethod
@@ -82,7 +83,7 @@ class Strategy(Settings):
         alignment: bool = False,
         on_progress: Progress | None = None,
     ) -> Outputs:
-        """Return the outputs for every request, best first, in the order of the requests."""
+        """Return the outputs for each request, best first, in the order of the requests."""
 
 
 STRATEGIES: dict[str, type[Strategy]] = {}
@@ -90,10 +91,10 @@ AnyStrategy = TypeVar("AnyStrategy", bound=type[Strategy])
 
 
 def register_strategy(name: str) -> Callable[[AnyStrategy], AnyStrategy]:
-    """Return a decorator that makes a strategy available under a name."""
+    """Return a decorator that registers a strategy under a name."""
 
     def add(strategy: AnyStrategy) -> AnyStrategy:
-        assert name not in STRATEGIES, f"two strategies are called {name}"
+        assert name not in STRATEGIES, f"the strategy {name} is already registered"
         strategy.name = name
         STRATEGIES[name] = strategy
         return strategy
@@ -102,7 +103,7 @@ def register_strategy(name: str) -> Callable[[AnyStrategy], AnyStrategy]:
 
 
 def make_strategy(name: str, options: Mapping[str, Any]) -> Strategy:
-    """Return the strategy of that name with these options."""
+    """Return the strategy of this name with these options."""
     if name not in STRATEGIES:
         raise unknown("strategy", name, STRATEGIES)
     return STRATEGIES[name].checked(options, "strategy")
@@ -110,9 +111,9 @@ def make_strategy(name: str, options: Mapping[str, Any]) -> Strategy:
 
 @register_strategy("beam")
 class BeamSearch(Strategy):
-    """The n best outputs that beam search finds."""
+    """Beam search: the n best outputs."""
 
-    beam: int | None = Field(None, ge=1, description="hypotheses kept; None = as in the run")
+    beam: int | None = Field(None, ge=1, description="beam size; None = as in the run")
     nbest: int | None = Field(None, ge=1, description="outputs per line; None = as in the run")
 
     @property
@@ -138,7 +139,7 @@ class BeamSearch(Strategy):
 
 @register_strategy("sample")
 class Sampling(Strategy, SamplingConfig):
-    """Outputs drawn from the model's distribution."""
+    """Sampling: outputs drawn from the model's distribution."""
 
     @property
     def needs(self) -> frozenset[Capability]:
@@ -146,7 +147,7 @@ class Sampling(Strategy, SamplingConfig):
 
     @property
     def search_options(self) -> frozenset[str]:
-        return _FOR_SAMPLES
+        return _SAMPLING_OPTIONS
 
     def outputs_per_line(self, search: SearchConfig) -> int:
         return self.samples
@@ -160,17 +161,17 @@ class Sampling(Strategy, SamplingConfig):
         on_progress: Progress | None = None,
     ) -> Outputs:
         if alignment:
-            raise SeqloomError("Samples have no alignment.", "use beam search, e.g. --beam 5")
+            raise SeqloomError("Sampling does not support alignments.", "use beam search, e.g. --beam 5")
         return translator.sample(requests, self, on_progress=on_progress)
 
 
 @register_strategy("mbr")
 class MinimumBayesRisk(Sampling):
-    """Of many candidates, the output that is most similar to all of them on average."""
+    """Minimum Bayes risk: the candidate that is most similar to all candidates on average."""
 
     samples: int = Field(32, ge=1, description="samples to choose from")
     utility: UtilityName = Field("chrf", description="similarity of two outputs: chrf or bleu")
-    beam: int | None = Field(None, ge=1, description="choose from what this beam finds instead of samples")
+    beam: int | None = Field(None, ge=1, description="beam size; choose from its outputs instead of samples")
     nbest: int = Field(1, ge=1, description="outputs per line, highest expected utility first")
 
     @property
@@ -179,7 +180,7 @@ class MinimumBayesRisk(Sampling):
 
     @property
     def search_options(self) -> frozenset[str]:
-        return _FOR_SAMPLES if self.beam is None else frozenset(SearchConfig.model_fields)
+        return _SAMPLING_OPTIONS if self.beam is None else frozenset(SearchConfig.model_fields)
 
     @property
     def search_changes(self) -> dict[str, int]:
@@ -207,7 +208,7 @@ class MinimumBayesRisk(Sampling):
 
 @register_strategy("best-of")
 class BestOf(Sampling):
-    """Of several samples, the most probable ones by their log-probability per token, each text once."""
+    """Best of several samples: those with the highest log-probability per token, without duplicates."""
 
     samples: int = Field(16, ge=1, description="samples to choose from")
     nbest: int = Field(1, ge=1, description="outputs per line, most probable first")
@@ -232,5 +233,5 @@ def _distinct(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
 
 
 def _mean(hypothesis: Hypothesis) -> float:
-    """Return the log-probability per token, the end included."""
+    """Return the log-probability per token, including the end."""
     return hypothesis.log_prob / max(1, len(hypothesis.token_log_probs))

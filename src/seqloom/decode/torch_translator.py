@@ -1,4 +1,4 @@
-"""The translator that searches with torch: a model with its tokenizers and its search."""
+"""Translator with torch: a model with its tokenizers and search options."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from seqloom.types import UNK, Batch, Head, Hypothesis, Request, StepModel
 
 
 class Encoded(NamedTuple):
-    """A request in tokens."""
+    """Request encoded as token ids."""
 
     request: Request
     source: Row
-    tree: list[int] | None  # the place from 1 of each token's head
+    tree: list[int] | None  # position of each token's head, from 1
     prefix: list[int]
     required: Phrases
 
 
 class Problem(NamedTuple):
-    """All that a search of one sentence needs."""
+    """Inputs of a search for one sentence."""
 
     model: StepModel
     sentence: Batch
@@ -50,32 +50,32 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True)
 class _Batch:
-    """Requests that are decoded together, over all tokens or over those of their shortlists."""
+    """Requests that are decoded together, over all tokens or those of their shortlists."""
 
     encoded: list[Encoded]
     model: StepModel
-    batch: Batch
+    inputs: Batch
     rules: Rules
     max_lengths: list[int]
     subset: VocabularySubset | None  # the tokens of model, rules and required phrases; None: all
 
     @property
     def required(self) -> Phrases:
-        """The phrases that the output must contain; a request with such phrases is a batch of its own."""
+        """Phrases that the output must contain; a request with such phrases is a batch by itself."""
         phrases = self.encoded[0].required
         return phrases if self.subset is None else [self.subset.to_subset(phrase) or () for phrase in phrases]
 
     def keys(self) -> list[int]:
-        """Return the numbers that the random numbers of the sentences depend on."""
+        """Return the keys of the sentences' random numbers."""
         given = [one.request.key for one in self.encoded]
-        found = keys_of(self.batch, [one.prefix for one in self.encoded])
+        found = keys_of(self.inputs, [one.prefix for one in self.encoded])
         return [key if own is None else own for own, key in zip(given, found, strict=True)]
 
 
 class TorchTranslator(Translator):
-    """Translates with any StepModel. The output for a line is the same alone or among others.
+    """Translator with any StepModel; the output for a line does not depend on the other lines.
 
-    The alignment of an output is the attention of one head, if one is named, or the mean of all.
+    The alignment of an output is the attention of `alignment_head`, or the mean of all heads.
     """
 
     engine = "torch"
@@ -101,8 +101,8 @@ class TorchTranslator(Translator):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        every: set[Capability] = {"nbest", "alignment", "prefix", "required", "sampling", "token_scores"}
-        return frozenset(every | ({"trees"} if self.model.reads_trees else set()))
+        common: set[Capability] = {"nbest", "alignment", "prefix", "required", "sampling", "token_scores"}
+        return frozenset(common | ({"trees"} if self.model.reads_trees else set()))
 
     def _translate(
         self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
@@ -111,31 +111,33 @@ class TorchTranslator(Translator):
         outputs = BatchedResults(_lengths(encoded), empty=[NOTHING], on_progress=on_progress)
         required = [i for i, one in enumerate(encoded) if one.required]
         for places in outputs.batches(batch_tokens=search.batch_tokens, rows=search.beam, alone=required):
-            part = self._batch_of([encoded[i] for i in places], search)
-            found = self._search_batch(part, beam_options(search, part.rules), alignment=alignment)
-            outputs.put(places, self._hypotheses(part, [many[: search.nbest] for many in found]))
+            batch = self._batch_of([encoded[i] for i in places], search)
+            found = self._search_batch(batch, beam_options(search, batch.rules), alignment=alignment)
+            outputs.put(places, self._hypotheses(batch, [many[: search.nbest] for many in found]))
         return outputs.results
 
-    def _search_batch(self, part: _Batch, plan: BeamOptions, *, alignment: bool) -> list[list[DecodedSequence]]:
+    def _search_batch(
+        self, batch: _Batch, options: BeamOptions, *, alignment: bool
+    ) -> list[list[DecodedSequence]]:
         head = self.alignment_head if alignment else None
-        if not part.required:
+        if not batch.required:
             return beam_search(
-                part.model,
-                part.batch,
-                plan,
-                max_lengths=part.max_lengths,
-                want_attention=alignment,
+                batch.model,
+                batch.inputs,
+                options,
+                max_lengths=batch.max_lengths,
+                return_attention=alignment,
                 head=head,
             )
         edges = self.tokenizers.target.word_edges
         found = required_search(
-            part.model,
-            part.batch,
-            plan,
-            part.required,
-            edges if part.subset is None else edges.select(part.subset.ids.tolist()),
-            max_length=part.max_lengths[0],
-            want_attention=alignment,
+            batch.model,
+            batch.inputs,
+            options,
+            batch.required,
+            edges if batch.subset is None else edges.select(batch.subset.ids.tolist()),
+            max_length=batch.max_lengths[0],
+            return_attention=alignment,
             head=head,
         )
         return [found]
@@ -144,29 +146,29 @@ class TorchTranslator(Translator):
         encoded, search = self.encode(requests, self.search), self.search
         outputs = BatchedResults(_lengths(encoded), empty=[NOTHING], on_progress=on_progress)
         for places in outputs.batches(batch_tokens=search.batch_tokens, rows=options.samples):
-            part = self._batch_of([encoded[i] for i in places], search)
+            batch = self._batch_of([encoded[i] for i in places], search)
             found = sample(
-                part.model,
-                part.batch,
+                batch.model,
+                batch.inputs,
                 options=options,
-                max_lengths=part.max_lengths,
-                prefixes=part.rules.prefixes or None,
-                keys=part.keys(),
-                rules=replace(part.rules, prefixes=()),
+                max_lengths=batch.max_lengths,
+                prefixes=batch.rules.prefixes or None,
+                keys=batch.keys(),
+                rules=replace(batch.rules, prefixes=()),
             )
-            outputs.put(places, self._hypotheses(part, found))
+            outputs.put(places, self._hypotheses(batch, found))
         return outputs.results
 
-    def _hypotheses(self, part: _Batch, found: Sequence[Sequence[DecodedSequence]]) -> Outputs:
-        """Return the hypotheses of a batch in the tokens of the whole vocabulary, as text."""
-        whole = (lambda one: one) if part.subset is None else part.subset.to_full
+    def _hypotheses(self, batch: _Batch, found: Sequence[Sequence[DecodedSequence]]) -> Outputs:
+        """Return the hypotheses of a batch as text, with tokens of the full vocabulary."""
+        to_full = (lambda one: one) if batch.subset is None else batch.subset.to_full
         return [
-            [self._hypothesis(encoded.source, whole(one)) for one in many]
-            for encoded, many in zip(part.encoded, found, strict=True)
+            [self._hypothesis(encoded.source, to_full(one)) for one in many]
+            for encoded, many in zip(batch.encoded, found, strict=True)
         ]
 
     def encode(self, requests: Sequence[Request], search: SearchConfig) -> list[Encoded]:
-        """Return the requests in tokens; a request that cannot be read is an error."""
+        """Return the requests as token ids; raise if one cannot be read."""
         sources = read_sources(self.tokenizers, [request.source for request in requests])
         heads = [request.tree for request in requests]
         found = token_trees(self.tokenizers, sources, heads, "Line")
@@ -183,7 +185,7 @@ class TorchTranslator(Translator):
         ]
 
     def problem(self, request: Request, search: SearchConfig) -> Problem:
-        """Return the search for a request that is not empty, for the reference decoder."""
+        """Return the search problem of a non-empty request, for the reference decoder."""
         (one,) = self.encode([request], search)
         sentence = self.batch([one])
         prefixes = [one.prefix] if one.prefix else []
@@ -198,18 +200,18 @@ class TorchTranslator(Translator):
         )
 
     def _batch_of(self, encoded: list[Encoded], search: SearchConfig) -> _Batch:
-        """Return the batch of these requests, over the tokens of their shortlists if that is asked for."""
-        batch, limits = self.batch(encoded), self._max_lengths(search, encoded)
+        """Return the batch of these requests, over the tokens of their shortlists if requested."""
+        inputs, limits = self.batch(encoded), self._max_lengths(search, encoded)
         prefixes = [one.prefix for one in encoded] if any(one.prefix for one in encoded) else []
         rules = self._rules(search, prefixes)
         if not search.shortlist:
-            return _Batch(encoded, self._model(encoded, _whole), batch, rules, limits, None)
-        subset = VocabularySubset(self._allowed(batch, encoded))
+            return _Batch(encoded, self._model(encoded, _full_vocabulary), inputs, rules, limits, None)
+        subset = VocabularySubset(self._allowed(inputs, encoded))
         model = self._model(encoded, subset.narrowed)
-        return _Batch(encoded, model, batch, subset.rules(rules), limits, subset)
+        return _Batch(encoded, model, inputs, subset.rules(rules), limits, subset)
 
     def batch(self, encoded: Sequence[Encoded]) -> Batch:
-        """Return the sources as the model reads them, in order."""
+        """Return the padded sources, in order."""
         trees = [one.tree for one in encoded if one.tree is not None]
         sources = [one.source for one in encoded]
         return collate_ids(
@@ -217,40 +219,40 @@ class TorchTranslator(Translator):
         ).to(self.device)
 
     def _model(self, encoded: Sequence[Encoded], narrow: Callable[[StepModel], StepModel]) -> StepModel:
-        """Return the model that decodes these requests; an ensemble may have to read them in other tokens."""
+        """Return the model for these requests; the members of an ensemble may tokenise them differently."""
         return narrow(self.model)
 
     def _allowed(self, batch: Batch, encoded: Sequence[Encoded]) -> Tensor:
-        """(B, V): the shortlist of every sentence."""
+        """Return the shortlist of each sentence as a mask, (B, V)."""
         needed = [[*one.prefix, *(token for phrase in one.required for token in phrase)] for one in encoded]
         return self.shortlist().allowed(batch.source, needed)
 
     def shortlist(self) -> Shortlist:
-        """Return the table of likely translations; a model that has none is an error."""
+        """Return the table of likely translations; raise if the model has none."""
         if not isinstance(self.model, AutoregressiveModel):
             raise SeqloomError(
-                "search.shortlist makes the output layer smaller, and this model has no output layer.",
+                "search.shortlist needs a model with an output layer, but this model has none.",
                 "leave out search.shortlist",
             )
         if self._find_shortlist is None:
             raise SeqloomError(
-                "This model has no shortlist.", "make one for its run by seqloom shortlist, and load the run"
+                "This model has no shortlist.", "build one with seqloom shortlist RUN, then load the run"
             )
         return self._find_shortlist()
 
     def _prefix(self, text: str) -> list[int]:
-        """Return the tokens that an output has to begin with."""
+        """Return the tokens with which an output must begin."""
         ids = self.tokenizers.target.encode(text) if text else []
         if UNK in ids:
             raise SeqloomError(
-                f"The prefix {quoted(text)} has words that are not in the target vocabulary, so no output can "
+                f"The prefix {quoted(text)} contains words outside the target vocabulary, so no output can "
                 "begin with it.",
                 "leave the prefix out, or use only words of the target vocabulary",
             )
         return ids
 
     def _phrases(self, words: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return the tokens of the words that an output has to contain."""
+        """Return the tokens of the words that an output must contain."""
         phrases = []
         for word in dict.fromkeys(words):
             ids = tuple(self.tokenizers.target.encode(word))
@@ -264,7 +266,7 @@ class TorchTranslator(Translator):
         return phrases
 
     def _rules(self, search: SearchConfig, prefixes: Sequence[list[int]]) -> Rules:
-        """Return what outputs may contain, by these options and with these prefixes."""
+        """Return the output constraints for these options and prefixes."""
         return Rules(
             prefixes=prefixes,
             forbidden=[ids for word in search.forbid if (ids := self.tokenizers.target.encode(word))],
@@ -273,16 +275,17 @@ class TorchTranslator(Translator):
         )
 
     def _max_lengths(self, search: SearchConfig, encoded: Sequence[Encoded]) -> list[int]:
-        """Return the maximum length of every output: what the search allows and the model has positions for.
+        """Return the maximum length of each output, limited by the search options and the model's positions.
 
-        There is always room for an end after the prefix.
+        It always leaves room for an end after the prefix.
         """
         limits = []
         for one in encoded:
             source_length = len(one.source) + self.tokenizers.source_end
             longest = search.max_length(source_length)
-            most = self.model.max_target_length(source_length)
-            limits.append(max(longest if most is None else min(longest, most), len(one.prefix) + 1))
+            model_limit = self.model.max_target_length(source_length)
+            limit = longest if model_limit is None else min(longest, model_limit)
+            limits.append(max(limit, len(one.prefix) + 1))
         return limits
 
     def _hypothesis(self, source: Row, found: DecodedSequence) -> Hypothesis:
@@ -308,17 +311,17 @@ def _lengths(encoded: Sequence[Encoded]) -> list[int]:
     return [len(one.source) for one in encoded]
 
 
-def _whole(model: StepModel) -> StepModel:
-    """Return the model over its whole vocabulary."""
+def _full_vocabulary(model: StepModel) -> StepModel:
+    """Return the model over its full vocabulary."""
     return model
 
 
 def read_sources(tokenizers: TokenizerPair, lines: Sequence[str]) -> list[Row]:
-    """Return the source tokens or frames of every line; a feature file that cannot be read is an error."""
+    """Return the source tokens or frames of each line; raise if a feature file cannot be read."""
     sources: list[Row] = []
     for number, line in enumerate(lines, 1):
         try:
             sources.append(tokenizers.reader.encode(line))
-        except UnreadableFrames as fault:
-            raise SeqloomError(f"Line {number} of {len(lines)}: {fault.message}", fault.hint) from fault
+        except UnreadableFrames as error:
+            raise SeqloomError(f"Line {number} of {len(lines)}: {error.message}", error.hint) from error
     return sources

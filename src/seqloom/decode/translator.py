@@ -1,7 +1,7 @@
-"""The interface of all translators: requests in, hypotheses out, and what each translator supports.
+"""Interface of all translators: requests in, hypotheses out.
 
-A translator declares what it can do: its capabilities, and the search options that it honours. Anything else is
-refused here, in one place, so no translator ignores what it is asked for.
+A translator declares its capabilities and the search options that it honours. Anything else is refused here, in
+one place, so that no request or option is silently ignored.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Capability = Literal["nbest", "alignment", "prefix", "required", "sampling", "to
 _WORDING: dict[Capability, str] = {
     "nbest": "n-best lists",
     "alignment": "alignments",
-    "prefix": "given prefixes",
+    "prefix": "prefixes",
     "required": "required words per line",
     "sampling": "sampling",
-    "token_scores": "scores of tokens",
+    "token_scores": "token scores",
     "trees": "dependency trees",
 }
 Requests = str | Request | Sequence[str | Request]
@@ -38,15 +38,15 @@ IMPOSSIBLE = Hypothesis(text="", score=-math.inf, log_prob=-math.inf, finished=F
 
 
 class Translator(ABC):
-    """All that the command line, evaluation and the server see of a model.
+    """Interface of a model for the command line, evaluation and the server.
 
-    A translator never changes: `with_search` returns another one.
+    A translator is immutable: `with_search` returns a new one.
     """
 
-    engine: str  # as reported to users
-    description: str  # the subject of an error message
-    alternative: str  # the hint of that message
-    search_options: ClassVar[frozenset[str]] = frozenset(SearchConfig.model_fields)  # the ones it honours
+    engine: str  # name reported to users
+    description: str  # subject of error messages
+    alternative: str  # hint of these messages
+    search_options: ClassVar[frozenset[str]] = frozenset(SearchConfig.model_fields)  # those that it honours
 
     def __init__(self, search: SearchConfig, *, length_ratio: float | None = None) -> None:
         self._search, self.length_ratio = search, length_ratio
@@ -54,11 +54,11 @@ class Translator(ABC):
     @property
     @abstractmethod
     def capabilities(self) -> frozenset[Capability]:
-        """What requests may ask for."""
+        """Features that requests may use."""
 
     @property
     def search(self) -> SearchConfig:
-        """The search options that are used unless others are given."""
+        """Default search options."""
         return self._search
 
     def with_search(self, options: Mapping[str, Any]) -> Self:
@@ -70,7 +70,7 @@ class Translator(ABC):
         return changed
 
     @overload
-    def translate(  # type: ignore[overload-overlap]  # a string is a sequence of strings, and means one line
+    def translate(  # type: ignore[overload-overlap]  # a string is a sequence of strings, but means one line
         self,
         requests: str | Request,
         options: SearchConfig | None = None,
@@ -103,24 +103,25 @@ class Translator(ABC):
         alignment: bool = False,
         on_progress: Progress | None = None,
     ) -> Outputs | list[Hypothesis]:
-        """Return the n best hypotheses of every request, in the order of the requests.
+        """Return the n best hypotheses of each request, in the order of the requests.
 
-        A request is a line of text or a `Request`; for a single one its hypotheses are returned. An empty line
-        stays empty. If nothing can be generated, the only hypothesis is empty and has the flag `impossible`.
+        A request is a line of text or a `Request`; for a single one, its hypotheses are returned. The output
+        for an empty line is empty. If no output is possible, the only hypothesis is empty and has the flag
+        `impossible`.
         """
-        asked = as_requests(requests)
+        parsed = as_requests(requests)
         if options is not None and not isinstance(options, SearchConfig):
             raise SeqloomError(
-                f"The search options are {quoted(options)}, not a SearchConfig.",
-                "e.g. translate(lines, seqloom.SearchConfig(beam=4)), or translator.with_search({'beam': 4})",
+                f"The search options must be a SearchConfig, got {quoted(options)}.",
+                "e.g. translate(lines, seqloom.SearchConfig(beam=4)) or translator.with_search({'beam': 4})",
             )
         chosen = self if options is None else self.with_search(options.model_dump())
         given = {"beam": beam, "nbest": nbest}
         search = chosen.with_search({name: value for name, value in given.items() if value is not None}).search
         needs: set[Capability] = {"alignment"} if alignment else set()
-        self.check(search, needs | _needs(asked))
-        found = self._translate(asked, search, alignment=alignment, on_progress=on_progress or _ignore)
-        return self._delivered(requests, asked, found)
+        self.check(search, needs | _needs(parsed))
+        found = self._translate(parsed, search, alignment=alignment, on_progress=on_progress or _ignore)
+        return self._with_flags(requests, parsed, found)
 
     @overload
     def sample(  # type: ignore[overload-overlap]
@@ -135,27 +136,29 @@ class Translator(ABC):
     def sample(
         self, requests: Requests, options: SamplingConfig, *, on_progress: Progress | None = None
     ) -> Outputs | list[Hypothesis]:
-        """Return samples for every request, in the order in which they are drawn.
+        """Return the samples of each request, in the order in which they are drawn.
 
-        Equal lines get equal samples, unless the keys of their requests, such as line numbers, differ.
+        Equal lines get equal samples, unless their requests have different keys, such as line numbers.
         """
-        asked = as_requests(requests)
+        parsed = as_requests(requests)
         needs: set[Capability] = {"sampling"}
-        self.check(self.search, needs | _needs(asked))
-        if self.search.require or any(request.required for request in asked):
-            raise SeqloomError("Words cannot be required of samples.", "leave out search.require")
-        found = self._sample(asked, options, on_progress=on_progress or _ignore)
-        return self._delivered(requests, asked, found)
+        self.check(self.search, needs | _needs(parsed))
+        if self.search.require or any(request.required for request in parsed):
+            raise SeqloomError(
+                "Sampling does not support required words.", "leave out search.require and required words"
+            )
+        found = self._sample(parsed, options, on_progress=on_progress or _ignore)
+        return self._with_flags(requests, parsed, found)
 
     @abstractmethod
     def _translate(
         self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
     ) -> Outputs:
-        """Search for hypotheses, best first; none for a request that has no possible output."""
+        """Return the hypotheses, best first; none for a request without any possible output."""
 
     def _sample(self, requests: list[Request], options: SamplingConfig, *, on_progress: Progress) -> Outputs:
-        """Draw samples; overridden by translators with the capability `sampling`."""
-        raise AssertionError(f"{type(self).__name__} declares sampling and does not implement it")
+        """Return samples; overridden by translators with the capability `sampling`."""
+        raise AssertionError(f"{type(self).__name__} declares sampling but does not implement it")
 
     def check(self, search: SearchConfig, needs: AbstractSet[Capability] = frozenset()) -> None:
         """Raise if this translator lacks a capability or would ignore a search option."""
@@ -168,18 +171,18 @@ class Translator(ABC):
 
     @classmethod
     def unsupported(cls, search: SearchConfig) -> list[str]:
-        """Return the names of the options that differ from their defaults and would be ignored."""
+        """Return the options that differ from their defaults and would be ignored."""
         return search.differing(SearchConfig.model_fields.keys() - cls.search_options)
 
     @classmethod
     def supported(cls, search: SearchConfig) -> SearchConfig:
-        """Return the options that are honoured, all others at their defaults."""
+        """Return the options that are honoured, with all others at their defaults."""
         ignored = cls.unsupported(search)
         kept = {name: value for name, value in search.model_dump().items() if name not in ignored}
         return SearchConfig.checked(kept, "search")
 
-    def _delivered(self, given: Requests, asked: list[Request], found: Outputs) -> Outputs | list[Hypothesis]:
-        outputs = [self._flagged(request, many) for request, many in zip(asked, found, strict=True)]
+    def _with_flags(self, given: Requests, parsed: list[Request], found: Outputs) -> Outputs | list[Hypothesis]:
+        outputs = [self._flagged(request, many) for request, many in zip(parsed, found, strict=True)]
         return outputs[0] if isinstance(given, str | Request) else outputs
 
     def _flagged(self, request: Request, found: list[Hypothesis]) -> list[Hypothesis]:
@@ -192,18 +195,18 @@ class Translator(ABC):
 def requests_for(
     translator: Translator, sources: Sequence[str], trees: Sequence[DependencyTree | None] | None = None
 ) -> list[Request]:
-    """Return a request for every source, with its tree if the model reads trees."""
+    """Return a request for each source, with its tree if the model reads trees."""
     if trees is None or "trees" not in translator.capabilities:
         return [Request(source) for source in sources]
     return [Request(source, tree=tree) for source, tree in zip(sources, trees, strict=True)]
 
 
 def as_requests(requests: Requests) -> list[Request]:
-    """Return one request for every line; anything that is neither text nor a request is an error."""
+    """Return one request per line; raise if an item is neither text nor a request."""
     if isinstance(requests, str | Request):
         return as_requests([requests])
     if not isinstance(requests, Iterable):
-        raise SeqloomError(f"{quoted(requests)} cannot be translated.", "give a string or a list of strings")
+        raise SeqloomError(f"Cannot translate {quoted(requests)}.", "pass a string or a list of strings")
     return [_as_request(one, number) for number, one in enumerate(requests, 1)]
 
 
@@ -213,18 +216,18 @@ def _as_request(one: object, number: int) -> Request:
     if isinstance(one, str):
         return Request(one)
     raise SeqloomError(
-        f"Line {number} is not text but {type(one).__name__}: {quoted(one)}.", "give a string for every line"
+        f"Line {number} must be a string, got {type(one).__name__}: {quoted(one)}.", "pass one string per line"
     )
 
 
 def _needs(requests: Sequence[Request]) -> set[Capability]:
-    """Return the capabilities that these requests ask for."""
+    """Return the capabilities that these requests need."""
     found: dict[Capability, bool] = {
         "prefix": any(one.prefix for one in requests),
         "required": any(one.required for one in requests),
         "trees": any(one.tree is not None for one in requests),
     }
-    return {need for need, is_asked in found.items() if is_asked}
+    return {need for need, is_needed in found.items() if is_needed}
 
 
 def _ignore(count: int) -> None:

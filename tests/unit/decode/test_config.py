@@ -6,7 +6,7 @@ from seqloom.decode.config import SearchConfig
 
 
 def test_more_answers_than_the_beam_can_give_are_an_error() -> None:
-    with pytest.raises(ValueError, match=r"search\.nbest=6 is more than search\.beam=5 can give"):
+    with pytest.raises(ValueError, match=r"search\.nbest=6 exceeds search\.beam=5"):
         SearchConfig(nbest=6)
 
 

@@ -44,13 +44,13 @@ SENTENCE = collate_ids([SOURCE], None, [0])
 
 
 def _beam(model: StepModel, head: Head | None) -> list[DecodedSequence]:
-    return beam_search(model, SENTENCE, PLAN, max_lengths=[LONGEST], want_attention=True, head=head)[0]
+    return beam_search(model, SENTENCE, PLAN, max_lengths=[LONGEST], return_attention=True, head=head)[0]
 
 
 def _required(model: StepModel, head: Head | None) -> list[DecodedSequence]:
     edges = WordEdges((True,) * VOCABULARY, (True,) * VOCABULARY)
     return required_search(
-        model, SENTENCE, PLAN, [(5,)], edges, max_length=LONGEST, want_attention=True, head=head
+        model, SENTENCE, PLAN, [(5,)], edges, max_length=LONGEST, return_attention=True, head=head
     )
 
 

@@ -79,7 +79,7 @@ def test_rows_can_be_selected_across_members() -> None:
 def test_members_may_read_the_source_by_tokenizers_of_their_own() -> None:
     first, second = member("transformer"), member("lstm-bilinear", source=40)
     other = collate_ids([[30, 31, 32, 33, 34], [35]], None, range(2))
-    ensemble = Ensemble([first, second], others=[other])
+    ensemble = Ensemble([first, second], other_batches=[other])
     together = first_steps(ensemble, [BOS])[0]
     memory, state = second.start(other)
     theirs = second.step(memory, state, torch.full((2,), BOS)).log_probs
@@ -126,7 +126,7 @@ def test_a_member_reads_lines_by_its_own_tokenizer_in_any_batch() -> None:
         found = both.with_search({"batch_tokens": budget}).translate(LINES, nbest=3)
         assert texts(found)[2] == texts([alone])[0]
     batches = [one.batch(one.encode([Request("cab bac a")], SEARCH)) for one in (first, second)]
-    model = Ensemble([first.model, second.model], others=[batches[1]])
+    model = Ensemble([first.model, second.model], other_batches=[batches[1]])
     (expected,) = beam_search(model, batches[0], beam_options(SEARCH, Rules()), max_lengths=[6])
     assert [one.score for one in alone] == pytest.approx([one.score for one in expected[:3]])
 

@@ -182,6 +182,6 @@ def test_no_lines_give_no_answers(tokenizer: Tokenizer) -> None:
 
 def test_a_text_without_a_gap_is_an_error(tokenizer: Tokenizer) -> None:
     filler = Filler(Neighbour(tokenizer.size), tokenizer, SearchConfig())
-    with pytest.raises(SeqloomError, match=r"Text 2 has no \[MASK\]: 'a man'") as error:
+    with pytest.raises(SeqloomError, match=r"Text 2 .*\[MASK\]: 'a man'") as error:
         filler.fill(["a [MASK]", "a man"])
     assert "A man is [MASK] a guitar." in error.value.hint

@@ -181,7 +181,7 @@ def test_no_sentences_give_no_samples() -> None:
         ({"topk": 5}, r"no option sampling\.topk"),
         (
             {"temperature": 0, "samples": 4},
-            r"samples=4 with sampling\.temperature=0 gives the same answer 4 times",
+            r"samples=4 with sampling\.temperature=0",
         ),
     ],
     ids=str,
@@ -192,13 +192,13 @@ def test_an_impossible_option_is_one_sentence(values: dict[str, float], message:
 
 
 def test_a_prefix_that_leaves_nothing_to_draw_is_an_error() -> None:
-    with pytest.raises(SeqloomError, match="prefix of sentence 2 has 3 tokens, and its maximum length is 3"):
+    with pytest.raises(SeqloomError, match="prefix of sentence 2 has 3 tokens, .* maximum length is 3"):
         _sample(Counting(HALVES), [4, 3], [[A, A, A], [A, A, A]])
 
 
 @pytest.mark.parametrize("symbol", [PAD, BOS, EOS])
 def test_a_prefix_with_a_symbol_that_is_no_text_is_an_error(symbol: int) -> None:
-    with pytest.raises(SeqloomError, match=f"prefix of sentence 1 holds the symbol {symbol}"):
+    with pytest.raises(SeqloomError, match=f"prefix of sentence 1 contains the id {symbol}"):
         _sample(Counting(HALVES), [4], [[A, symbol]])
 
 

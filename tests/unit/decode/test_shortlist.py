@@ -91,11 +91,11 @@ def test_a_table_of_other_tokenizers_is_refused(
 ) -> None:
     others = TokenizerPair.train(TextConfig(tokenizer="char"), lambda: [("xyz", "xyz")] * 20)
     table.save(tmp_path, others)
-    with pytest.raises(SeqloomError, match="was made for other tokenizers"):
+    with pytest.raises(SeqloomError, match="other tokenizers"):
         Shortlist.load(tmp_path, tokenizers)
     too_high = Shortlist(torch.tensor([EOS, 10_000]), table.translations, table.size)
     too_high.save(tmp_path, tokenizers)
-    with pytest.raises(SeqloomError, match="was made for other tokenizers"):
+    with pytest.raises(SeqloomError, match="other tokenizers"):
         Shortlist.load(tmp_path, tokenizers)
 
 
@@ -158,7 +158,7 @@ class NoOutput(StepModel):
 def test_a_model_without_an_output_layer_is_refused(table: Shortlist, tokenizers: TokenizerPair) -> None:
     search = SearchConfig(shortlist=True)
     translator = TorchTranslator(NoOutput(), tokenizers, search, shortlist=lambda: table)
-    with pytest.raises(SeqloomError, match="has no output layer"):
+    with pytest.raises(SeqloomError, match="output layer"):
         translator.translate(["a"])
 
 

@@ -70,12 +70,12 @@ def test_the_options_of_a_call_come_before_the_configured_ones(tokenizers: Token
 
 
 def test_more_answers_than_the_beam_can_give_are_an_error(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(SeqloomError, match=r"search\.nbest=4 is more than search\.beam=2 can give"):
+    with pytest.raises(SeqloomError, match=r"search\.nbest=4 exceeds search\.beam=2"):
         _translator(tokenizers).translate(["a"], beam=2, nbest=4)
 
 
 def test_options_that_are_not_search_options_are_an_error(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(SeqloomError, match="not a SearchConfig"):
+    with pytest.raises(SeqloomError, match="must be a SearchConfig"):
         _translator(tokenizers).translate(["a"], {"beam": 2})  # type: ignore[arg-type]
 
 
