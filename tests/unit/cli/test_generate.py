@@ -86,7 +86,7 @@ def test_a_text_that_was_cut_is_marked_and_stays_a_line() -> None:
         ("lm", ("--file", "nowhere.txt"), ("There is no file nowhere.txt", "check the path")),
         ("lm", ("a man", "--max-length", 1), ("The prompt has", "--max-length")),
         ("lm", ("a", "--top-p", 2), ("sampling.top_p", "less than or equal to 1")),
-        ("lm", ("a", "--temperature", 0, "--count", 2), ("gives the same answer 2 times",)),
+        ("lm", ("a", "--temperature", 0, "--count", 2), ("the same output 2 times",)),
         ("nowhere", (), ("There is no run directory", "seqloom train")),
     ],
 )

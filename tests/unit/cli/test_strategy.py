@@ -92,7 +92,7 @@ def test_least_risk_among_what_a_beam_finds(runs: Path, command: Command, text: 
         (("--sample", "--samples", 3), "--samples 3 needs --mbr"),
         (("--sample", "--engine", "ctranslate2"), "CTranslate2 cannot hold the model prefix-lm"),
         (("--sample", "--engine", "tourch"), "There is no engine called 'tourch'"),
-        (("--ensemble-space", "log"), "--ensemble-space log is for several runs"),
+        (("--ensemble-space", "log"), "--ensemble-space log needs several runs"),
         (("--temperature", 0.5), "--temperature has no effect on a beam search"),
         (("--mbr", "bleu", "--beam", 3, "--top-k", 2), "--top-k has no effect on a beam search"),
         (("--mbr", "bleu", "--beam", 3, "--samples", 2), "--samples has no effect on a beam search"),

@@ -201,7 +201,7 @@ def test_an_exported_folder_has_one_engine(exported: Path) -> None:
     assert translator.engine == "ctranslate2"
     assert translator.translate(["a g j"])[0][0].token_log_probs == ()
     for engine, checkpoint in (("torch", None), ("auto", "best")):
-        with pytest.raises(SeqloomError, match="holds one model in CTranslate2's format"):
+        with pytest.raises(SeqloomError, match="is a model exported to CTranslate2"):
             load_translator(exported, engine, checkpoint=checkpoint)
 
 

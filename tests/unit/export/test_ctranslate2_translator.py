@@ -235,7 +235,7 @@ def test_it_refuses_what_it_cannot_do(make: Callable[..., Both]) -> None:
         theirs.translate(LINES, alignment=True)
     with pytest.raises(SeqloomError, match=r"does not support search\.no_repeat=2"):
         theirs.with_search({"no_repeat": 2}).translate(LINES)
-    with pytest.raises(SeqloomError, match="does not support given prefixes"):
+    with pytest.raises(SeqloomError, match="does not support prefixes"):
         theirs.translate([Request("a", prefix="b")])
 
 

@@ -76,7 +76,7 @@ def test_the_stack_is_the_beam_and_grows_with_the_n_best_list(translator: Phrase
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (Request("the cat", prefix="le"), "does not support given prefixes"),
+        (Request("the cat", prefix="le"), "does not support prefixes"),
         (Request("the cat", tree=(2, 0)), "does not support dependency trees"),
         (Request("the cat", required=("chat",)), "does not support required words"),
     ],
