@@ -302,7 +302,7 @@ ASK: dict[str, tuple[str, tuple[str, ...]]] = {
     "no beam": ("translate RUN {}/good.tsv --beam 0", ("search.beam", "got 0")),
     "no beam in evaluate": ("evaluate RUN {}/good.tsv --beam 0", ("search.beam", "got 0")),
     "unknown metric": ("evaluate RUN {}/good.tsv --metrics blue", ("'blue'", "did you mean 'bleu'?")),
-    "no metric": ("evaluate RUN {}/good.tsv --metrics ,", ("No metric was named",)),
+    "no metric": ("evaluate RUN {}/good.tsv --metrics ,", ("No metric",)),
     "no test data": ("evaluate RUN", ("No test data",)),
     "no references": (
         "evaluate RUN --source {}/three.txt",

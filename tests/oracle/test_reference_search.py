@@ -264,6 +264,6 @@ def test_the_bound_spares_most_of_the_space() -> None:
 
 def test_exact_search_gives_up_at_its_limit() -> None:
     model = Sparse(1, density=1.0)
-    with pytest.raises(SeqloomError, match="exact search .* 4 hypotheses"):
+    with pytest.raises(SeqloomError, match=r"exact search .* 4 hypotheses"):
         exhaustive_search(model, _batch([[3]]), max_length=5, limit=4)
     assert model.steps == 4

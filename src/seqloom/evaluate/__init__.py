@@ -1,4 +1,4 @@
-"""Metrics with signatures and intervals."""
+"""Metrics with signatures and confidence intervals."""
 
 from seqloom.evaluate.alignment import AlignmentScore, score_alignment
 from seqloom.evaluate.buckets import Bucket, by_length

@@ -1,4 +1,4 @@
-"""Alignment error rate, precision, recall and F1 of word links against a gold standard; Pharaoh's format."""
+"""Alignment error rate, precision, recall and F1 of word alignments against a gold standard; Pharaoh format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINK = re.compile(r"(\d{1,9})(-|p|\?)(\d{1,9})", re.ASCII)
 
 
 class Gold(NamedTuple):
-    """What a person linked: surely, and possibly (the sure links among them)."""
+    """Gold alignment of a sentence: sure links, and possible links, which include the sure ones."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
@@ -23,9 +23,9 @@ class Gold(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AlignmentScore:
-    """Sums over all sentences, and what comes of them (Och & Ney 2003, eqs. 43-45).
+    """Counts over all sentences, and the rates computed from them (Och & Ney 2003, eqs. 43-45).
 
-    Precision asks of every link whether it is possible, recall of every sure link whether it was found.
+    Precision is the share of found links that are possible; recall is the share of sure links that are found.
     """
 
     sentences: int = 0
@@ -49,39 +49,39 @@ class AlignmentScore:
 
     @property
     def aer(self) -> float:
-        """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|); nothing linked where nothing should be is no error."""
+        """1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|); 0 if there are neither links nor sure links."""
         total = self.links + self.sure
         return 1 - (self.found_sure + self.found_possible) / total if total else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The shares and the counts they come from."""
-        shares = {"aer": self.aer, "precision": self.precision, "recall": self.recall, "f1": self.f1}
-        return {**shares, **asdict(self)}
+        """Return the rates and the counts from which they are computed."""
+        rates = {"aer": self.aer, "precision": self.precision, "recall": self.recall, "f1": self.f1}
+        return {**rates, **asdict(self)}
 
 
 def score_alignment(found: Iterable[Iterable[Sequence[int]]], gold: Iterable[Gold]) -> AlignmentScore:
-    """The score of the links of sentences against their gold standard; both must be equally many."""
+    """Return the score of each sentence's links against its gold standard, summed over all sentences."""
     sentences = links = sure = found_sure = found_possible = 0
-    for row, right in zip(found, gold, strict=True):
-        own = {(int(i), int(j)) for i, j in row}
+    for sentence, reference in zip(found, gold, strict=True):
+        predicted = {(int(i), int(j)) for i, j in sentence}
         sentences += 1
-        links += len(own)
-        sure += len(right.sure)
-        found_sure += len(own & right.sure)
-        found_possible += len(own & right.possible)
+        links += len(predicted)
+        sure += len(reference.sure)
+        found_sure += len(predicted & reference.sure)
+        found_possible += len(predicted & reference.possible)
     return AlignmentScore(sentences, links, sure, found_sure, found_possible)
 
 
 def parse_gold(line: str, *, first: int = 0, where: str = "") -> Gold:
-    """The gold links of a line: i-j is sure, ipj or i?j possible; positions count from `first`."""
+    """Return the gold links of a line: i-j is sure, ipj or i?j is possible; positions start at `first`."""
     sure, possible = set(), set()
     for word in line.split():
         parts = _LINK.fullmatch(word)
         link = (int(parts[1]) - first, int(parts[3]) - first) if parts else (-1, -1)
         if not parts or min(link) < 0:
             raise SeqloomError(
-                f"{where or 'The line'} has {word!r}, which is no link.",
-                f"write i-j for sure and ipj or i?j for possible links, positions from {first}",
+                f"{where or 'The line'} contains {word!r}, which is not a link.",
+                f"write i-j for sure links and ipj or i?j for possible links, with positions from {first}",
             )
         possible.add(link)
         if parts[2] == "-":
@@ -90,10 +90,10 @@ def parse_gold(line: str, *, first: int = 0, where: str = "") -> Gold:
 
 
 def parse_links(line: str, *, first: int = 0, where: str = "") -> frozenset[Link]:
-    """The links of a line in Pharaoh's format, whatever their kind."""
+    """Return all links of a line in Pharaoh format, both sure and possible."""
     return parse_gold(line, first=first, where=where).possible
 
 
 def pharaoh(links: Iterable[Sequence[int]]) -> str:
-    """The line of these links: 0-0 1-2 …"""
+    """Return these links in Pharaoh format, e.g. 0-0 1-2."""
     return " ".join(f"{i}-{j}" for i, j in links)

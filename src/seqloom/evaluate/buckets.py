@@ -1,4 +1,4 @@
-"""A metric by sentence length: where a model that is good on average breaks down."""
+"""A metric by sentence length, which shows where a model that is good on average fails."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from seqloom.evaluate.metrics import (
     statistics_of,
 )
 
-# Quintiles: few enough that each bucket of a test set of a thousand sentences has a meaningful interval.
+# Quintiles: few enough for a meaningful interval in each bucket of a test set of a thousand sentences.
 QUANTILES = (0.2, 0.4, 0.6, 0.8)
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """The score of the sentences that are low to high units long, both included."""
+    """Score of the sentences with a length from low to high units, both inclusive."""
 
     low: int
     high: int
@@ -56,31 +56,31 @@ def by_length(
     bootstrap: int = BOOTSTRAP,
     seed: int = SEED,
 ) -> list[Bucket]:
-    """The scores by length of `measured`, the source as a rule, from short to long.
+    """Return scores by the length of `measured`, usually the sources, from short to long.
 
-    A new bucket begins at every edge and an empty one is left out. Without edges they are quintiles.
+    A new bucket begins at each edge, and empty buckets are left out. By default, the buckets are quintiles.
     """
-    answers = checked_references(hypotheses, references)
+    checked = checked_references(hypotheses, references)
     if len(measured) != len(hypotheses):
         raise SeqloomError(
             f"There are {len(measured)} sources but {len(hypotheses)} hypotheses.",
-            "give the source of every hypothesis",
+            "give one source per hypothesis",
         )
     chosen = one_metric(metric)
-    statistics = statistics_of(chosen, hypotheses, answers)
+    statistics = statistics_of(chosen, hypotheses, checked)
     lengths, unit = measure(measured)
     if edges is None:
         edges = [int(edge) for edge in np.quantile(lengths, QUANTILES, method="higher")]
-    place = np.searchsorted(np.unique(edges), lengths, side="right")  # (N,) the number of the bucket
+    indices = np.searchsorted(np.unique(edges), lengths, side="right")  # (N,) index of the bucket
     buckets = []
-    for rows in (np.flatnonzero(place == number) for number in np.unique(place)):
-        part = score(chosen, statistics[rows], [answers[row] for row in rows], bootstrap, seed)
+    for rows in (np.flatnonzero(indices == index) for index in np.unique(indices)):
+        part = score(chosen, statistics[rows], [checked[row] for row in rows], bootstrap, seed)
         buckets.append(Bucket(int(lengths[rows].min()), int(lengths[rows].max()), unit, part))
     return buckets
 
 
 def measure(lines: Sequence[str]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], str]:
-    """The length of every line and its unit: tokens, or characters where a line is one word as a rule."""
+    """Return the length of each line and the unit: tokens, or characters if most lines are single words."""
     tokens = [len(line.split()) for line in lines]
     if median(tokens) > 1:
         return np.array(tokens), "tokens"

@@ -1,4 +1,4 @@
-"""Edit distance, the token error rates made of it, and exact match."""
+"""Edit distance, the token error rates based on it, and exact match."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqloom.evaluate.resample import Matrix
 
 
 def plain_edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """The fewest insertions, deletions and substitutions that turn a into b (Levenshtein), in plain Python."""
+    """Return the Levenshtein distance: the fewest insertions, deletions and substitutions to turn a into b."""
     above = list(range(len(b) + 1))
     for i, left in enumerate(a, start=1):
         row = [i]
@@ -22,7 +22,7 @@ def plain_edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 edit_distance: Callable[[Sequence[str], Sequence[str]], int] = plain_edit_distance
-with suppress(ImportError):  # the extra `fast`: the same number, many times faster on characters
+with suppress(ImportError):  # the extra `fast`: the same result, many times faster on characters
     from rapidfuzz.distance.Levenshtein import distance
 
     edit_distance = distance
@@ -30,7 +30,7 @@ with suppress(ImportError):  # the extra `fast`: the same number, many times fas
 
 @dataclass(frozen=True)
 class ErrorRate:
-    """Edits per reference token in percent, the token being a whitespace-separated one or a character."""
+    """Edits per reference token in percent; tokens are separated by white space, or characters."""
 
     name: str
     label: str
@@ -42,13 +42,13 @@ class ErrorRate:
         return words if self.unit == "space" else " ".join(words)
 
     def statistics(self, hypothesis: str, references: Sequence[str]) -> list[float]:
-        """The distance to the nearest reference and that one's length; of equally near ones the shorter."""
-        guess = self.tokens(hypothesis)
-        answers = [self.tokens(reference) for reference in references]
-        return list(min((edit_distance(guess, answer), len(answer)) for answer in answers))
+        """Return the distance to the nearest reference and its length; ties go to the shorter one."""
+        predicted = self.tokens(hypothesis)
+        expected = [self.tokens(reference) for reference in references]
+        return list(min((edit_distance(predicted, tokens), len(tokens)) for tokens in expected))
 
     def compute(self, total: Matrix) -> float:
-        """100 x edits / length; may exceed 100. Where all references are empty, any edit makes it 100."""
+        """Return 100 x edits / length, which may exceed 100; for empty references, 100 if there is any edit."""
         edits, length = map(float, total)
         return 100 * edits / length if length else 100.0 * (edits > 0)
 
@@ -59,22 +59,22 @@ class ErrorRate:
 
 @dataclass(frozen=True)
 class ExactMatch:
-    """The share of sentences in percent that equal one of their references, or, as an error, that do not.
+    """Percentage of sentences that equal one of their references or, for an error rate, that do not.
 
-    Runs of white space are one space and the ends are trimmed, unless white space counts.
+    Runs of white space count as one space and the ends are trimmed, unless `raw` is set.
     """
 
     name: str
     label: str
-    higher_is_better: bool  # False: count the wrong ones
-    raw: bool = False  # white space counts: indentation and line breaks must be right, too
+    higher_is_better: bool  # False: count the wrong sentences
+    raw: bool = False  # white space must match, too: indentation and line breaks
 
     def statistics(self, hypothesis: str, references: Sequence[str]) -> list[float]:
         """Return whether this sentence counts (0 or 1), and 1."""
-        right = self._compared(hypothesis) in map(self._compared, references)
-        return [float(right == self.higher_is_better), 1.0]
+        is_correct = self._normalised(hypothesis) in map(self._normalised, references)
+        return [float(is_correct == self.higher_is_better), 1.0]
 
-    def _compared(self, text: str) -> str:
+    def _normalised(self, text: str) -> str:
         return text if self.raw else " ".join(text.split())
 
     def compute(self, total: Matrix) -> float:
@@ -87,7 +87,7 @@ class ExactMatch:
 
 
 def own_signature(name: str, facts: dict[str, str], *, nrefs: int | None, bootstrap: int, seed: int) -> str:
-    """name|key:value|..., in the manner of sacreBLEU, for the metrics that are not its own."""
+    """Return a signature in the style of sacreBLEU, name|key:value|..., for metrics that are not part of it."""
     sampled = {"bs": str(bootstrap), "seed": str(seed)} if bootstrap else {}
     pairs = {"nrefs": "var" if nrefs is None else str(nrefs), **sampled, **facts}
     return "|".join(

@@ -1,7 +1,7 @@
-"""Metrics by name, and their scores with a signature and a bootstrap interval.
+"""Metrics by name, and scores with a signature and a bootstrap interval.
 
 A metric is a sum of per-sentence statistics and a function of the sum. Everything else follows from that: the
-interval and the paired test resample the sentences' statistics and never look at the text again.
+interval and the paired test resample the per-sentence statistics and do not need the text.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ BOOTSTRAP = 1000
 
 
 class Metric(Protocol):
-    """What a metric must say of itself; see `METRICS` for those that can be chosen by name."""
+    """Interface of all metrics; `METRICS` lists those available by name."""
 
     @property
-    def name(self) -> str: ...  # as the user writes it
+    def name(self) -> str: ...  # in options
     @property
-    def label(self) -> str: ...  # as a table shows it
+    def label(self) -> str: ...  # in tables
     @property
     def higher_is_better(self) -> bool: ...
 
     def statistics(self, hypothesis: str, references: Sequence[str]) -> Sequence[float]:
-        """What one sentence adds to the sum."""
+        """Return the statistics that one sentence adds to the sum."""
         ...
 
     def compute(self, total: Matrix) -> float:
-        """The score of a sum of statistics, (K,)."""
+        """Return the score of a sum of statistics, (K,)."""
         ...
 
     def signature(self, *, nrefs: int | None, bootstrap: int, seed: int) -> str:
-        """All that another person needs to get the same number; nrefs is None when it varies."""
+        """Return all settings needed to reproduce the score; nrefs is None if it varies."""
         ...
 
 
 @dataclass(frozen=True)
 class Score:
-    """A metric's value on a corpus, in percent or points of 100, and its 95 % bootstrap interval."""
+    """Value of a metric on a corpus, in percent or points out of 100, with its 95 % bootstrap interval."""
 
     name: str
     value: float
-    low: float | None  # None: no bootstrap was asked for
+    low: float | None  # None: without bootstrap
     high: float | None
     signature: str
     count: int  # sentences
@@ -83,23 +83,23 @@ METRICS: dict[str, Callable[[], Metric]] = {
 
 
 def parse_metrics(names: str) -> list[Metric]:
-    """The metrics of a list such as `bleu,chrf,exact`, each once and in that order."""
-    wanted = [name.strip().lower() for name in names.split(",") if name.strip()]
-    if not wanted:
-        raise SeqloomError("No metric was named.", f"name one or more of {', '.join(METRICS)}")
-    for name in wanted:
+    """Return the metrics of a list such as `bleu,chrf,exact`, in this order and without duplicates."""
+    chosen = [name.strip().lower() for name in names.split(",") if name.strip()]
+    if not chosen:
+        raise SeqloomError("No metric was given.", f"choose one or more of {', '.join(METRICS)}")
+    for name in chosen:
         if name not in METRICS:
             raise unknown("metric", name, METRICS)
-    return [METRICS[name]() for name in dict.fromkeys(wanted)]
+    return [METRICS[name]() for name in dict.fromkeys(chosen)]
 
 
 def one_metric(metric: str | Metric) -> Metric:
-    """The metric itself, or the only one of that name."""
+    """Return the metric, looked up if it is given by name; raise if several are named."""
     if not isinstance(metric, str):
         return metric
     chosen = parse_metrics(metric)
     if len(chosen) > 1:
-        raise SeqloomError(f"Only one metric can be used here, got {metric!r}.", "call once per metric")
+        raise SeqloomError(f"Expected one metric, got {metric!r}.", "call the function once per metric")
     return chosen[0]
 
 
@@ -111,25 +111,28 @@ def evaluate(
     bootstrap: int = BOOTSTRAP,
     seed: int = SEED,
 ) -> list[Score]:
-    """The score of each metric; `references` holds one or more per hypothesis, a plain string being one."""
-    answers = checked_references(hypotheses, references)
+    """Return the score of each metric; `references` has a string or a list of strings per hypothesis."""
+    checked = checked_references(hypotheses, references)
     if bootstrap < 0:
-        raise SeqloomError(f"The number of bootstrap samples is {bootstrap}.", "use 0 for none, or 1000")
+        raise SeqloomError(
+            f"The number of bootstrap samples must not be negative, got {bootstrap}.",
+            "use 1000, or 0 for no interval",
+        )
     chosen = parse_metrics(metrics) if isinstance(metrics, str) else metrics
     return [
-        score(metric, statistics_of(metric, hypotheses, answers), answers, bootstrap, seed) for metric in chosen
+        score(metric, statistics_of(metric, hypotheses, checked), checked, bootstrap, seed) for metric in chosen
     ]
 
 
 def score(
     metric: Metric, statistics: Matrix, references: Sequence[Sequence[str]], bootstrap: int, seed: int
 ) -> Score:
-    """The score and interval of sentences whose statistics, (N, K), are known."""
+    """Return the score and interval of sentences with these statistics, (N, K)."""
     low, high = None, None
     if bootstrap:
         totals = resampled_totals(statistics, bootstrap=bootstrap, seed=seed)
         low, high = interval(computed(metric, totals))
-    counts = {len(answers) for answers in references}
+    counts = {len(alternatives) for alternatives in references}
     nrefs = counts.pop() if len(counts) == 1 else None
     return Score(
         name=metric.name,
@@ -144,32 +147,32 @@ def score(
 
 
 def statistics_of(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Matrix:
-    """(N, K): the statistics of every sentence."""
+    """Return the statistics of each sentence, (N, K)."""
     pairs = zip(hypotheses, references, strict=True)
-    return np.array([metric.statistics(guess, answers) for guess, answers in pairs], dtype=np.float64)
+    return np.array([metric.statistics(*pair) for pair in pairs], dtype=np.float64)
 
 
 def computed(metric: Metric, totals: Matrix) -> Matrix:
-    """(N,): the score of every row of totals."""
+    """Return the score of each row of totals, (N,)."""
     return np.array([metric.compute(total) for total in totals])
 
 
 def checked_references(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The references as lists, one list per hypothesis; an error when they do not belong together."""
+    """Return one list of references per hypothesis; raise if they do not match the hypotheses."""
     if len(hypotheses) != len(references):
         raise SeqloomError(
             f"There are {len(hypotheses)} hypotheses but references for {len(references)} sentences.",
-            "give one hypothesis, and one list of references, per sentence",
+            "give one hypothesis and one list of references per sentence",
         )
     if not hypotheses:
-        raise SeqloomError(
-            "There is nothing to evaluate: no hypothesis was given.", "check that the file has lines"
-        )
-    # A string is itself a sequence of strings; taken as such, every letter would be a reference.
-    answers = [[given] if isinstance(given, str) else list(given) for given in references]
-    for number, given in enumerate(answers, start=1):
+        raise SeqloomError("Nothing to evaluate: there are no hypotheses.", "check that the file is not empty")
+    # A string is a sequence of strings, too: each of its characters would become a reference.
+    checked = [[given] if isinstance(given, str) else list(given) for given in references]
+    for number, given in enumerate(checked, start=1):
         if not given:
-            raise SeqloomError(f"Sentence {number} has no reference.", "leave it out or give it one")
+            raise SeqloomError(
+                f"Sentence {number} has no reference.", "add a reference or leave the sentence out"
+            )
         for text in (hypotheses[number - 1], *given):
             check_unicode(text)
-    return answers
+    return checked

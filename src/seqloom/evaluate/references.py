@@ -1,4 +1,4 @@
-"""Lines that share a source as alternatives of one another."""
+"""Grouping of lines with the same source as alternative references."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 
 def group_by_source(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[list[str]]]:
-    """The distinct sources in their first order, and the distinct targets of each.
+    """Return the distinct sources in order of first occurrence, and the distinct targets of each.
 
-    A pronunciation dictionary has one line per variant: the model is asked once per word, any variant is right.
+    A pronunciation dictionary has one line per variant: a word is evaluated once, and any variant is correct.
     """
     groups: dict[str, dict[str, None]] = {}
     for source, target in pairs:

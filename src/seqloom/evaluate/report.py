@@ -1,4 +1,4 @@
-"""An evaluation as data, and the two ways of showing it: lines of text and Rich tables."""
+"""Evaluation report as data, plain text and Rich tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured, on how much, under which settings; the buckets are those of the first metric."""
+    """Scores, settings and number of lines of an evaluation; the buckets are those of the first metric."""
 
     scores: Sequence[Score]
     buckets: Sequence[Bucket]
@@ -23,7 +23,7 @@ class Report:
     settings: Mapping[str, Any] = field(default_factory=dict)  # for the record: model, file, beam
 
     def as_dict(self) -> dict[str, Any]:
-        """The whole report in JSON's terms."""
+        """Return the report as JSON-compatible data."""
         return {
             "count": self.count,
             "settings": dict(self.settings),
@@ -32,7 +32,7 @@ class Report:
         }
 
     def to_text(self) -> str:
-        """The report as plain lines, each score with its signature."""
+        """Return the report as plain text, with the signature of each score."""
         return as_text(self)
 
 
@@ -46,7 +46,7 @@ def make_report(
     bootstrap: int = BOOTSTRAP,
     seed: int = SEED,
 ) -> Report:
-    """Every metric on the whole, and the first one by length of the source."""
+    """Return the score of each metric, and the first metric by source length."""
     chosen = parse_metrics(metrics) if isinstance(metrics, str) else metrics
     return Report(
         scores=evaluate(hypotheses, references, chosen, bootstrap=bootstrap, seed=seed),
@@ -57,11 +57,11 @@ def make_report(
 
 
 def as_text(report: Report) -> str:
-    """Plain lines: the scores, the buckets, then the signatures."""
+    """Return the report as plain text: scores, buckets, then signatures."""
     lines = [f"{report.count} lines"]
     lines += [f"  {score}" for score in report.scores]
     if report.buckets:
-        lines.append(f"by length of the source in {report.buckets[0].unit}")
+        lines.append(f"by source length in {report.buckets[0].unit}")
         lines += [f"  {bucket.span:>8}  n={bucket.count:<6} {bucket.score}" for bucket in report.buckets]
     lines.append("signatures")
     lines += [f"  {score.signature}" for score in report.scores]
@@ -69,7 +69,7 @@ def as_text(report: Report) -> str:
 
 
 def as_tables(report: Report) -> RenderableType:
-    """The same for a terminal."""
+    """Return the report as tables for a terminal."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -83,7 +83,7 @@ def as_tables(report: Report) -> RenderableType:
     parts: list[RenderableType] = [scores]
     if report.buckets:
         parts.append(_bucket_table(report.buckets))
-    # Text, not a string, because Rich would colour the numbers of a string and read brackets as markup
+    # Text, because Rich would colour the numbers of a string and interpret brackets as markup.
     parts += [Text(score.signature, style="dim") for score in report.scores]
     return Group(*parts)
 
@@ -91,7 +91,7 @@ def as_tables(report: Report) -> RenderableType:
 def _bucket_table(buckets: Sequence[Bucket]) -> RenderableType:
     from rich.table import Table
 
-    table = Table(title="by length of the source", title_justify="left")
+    table = Table(title="by source length", title_justify="left")
     for heading in (buckets[0].unit, "lines", buckets[0].score.label, "95 % interval"):
         table.add_column(heading, justify="right")
     for bucket in buckets:

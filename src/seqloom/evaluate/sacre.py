@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER as sacreBLEU counts them: the only place that touches sacreBLEU's inner methods."""
+"""BLEU, chrF and TER from sacreBLEU; the only module that uses its private methods."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from seqloom.evaluate.resample import Matrix
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Scorer
 
-# Those that work offline and without a further package.
+# Tokenizers that work offline and without additional packages.
 TOKENIZERS = ("13a", "none", "char", "intl", "zh")
 
 
 @dataclass(frozen=True)
 class SacreMetric:
-    """A metric of sacreBLEU, taken apart into the statistics of a sentence and the score of their sum."""
+    """Metric of sacreBLEU, split into the statistics of a sentence and the score of their sum."""
 
     name: str
     label: str
@@ -26,46 +26,46 @@ class SacreMetric:
     scorer: Scorer
 
     def statistics(self, hypothesis: str, references: Sequence[str]) -> list[float]:
-        """The sentence's counts: matches and totals for BLEU and chrF, edits and length for TER."""
-        streams = [[reference] for reference in references]  # sacreBLEU wants one list per reference set
+        """Return the counts of a sentence: matches and totals for BLEU and chrF, edits and length for TER."""
+        streams = [[reference] for reference in references]  # sacreBLEU expects one list per reference set
         return list(self.scorer._extract_corpus_statistics([hypothesis], streams)[0])
 
     def compute(self, total: Matrix) -> float:
-        """The corpus score of summed statistics, 0 to 100 (TER may exceed it)."""
+        """Return the corpus score of summed statistics, 0 to 100 (TER may be higher)."""
         return float(self.scorer._compute_score_from_stats(total.tolist()).score)
 
     def signature(self, *, nrefs: int | None, bootstrap: int, seed: int) -> str:
-        """sacreBLEU's signature, with what was resampled and by whom."""
+        """Return sacreBLEU's signature, with the resampling settings and the version of seqloom."""
         sampled = {"n_bootstrap": bootstrap, "seed": seed} if bootstrap else {}
         facts = {**vars(self.scorer), **sampled, "num_refs": -1 if nrefs is None else nrefs}
         return f"{self.name}|{self.scorer._SIGNATURE_TYPE(facts)}|seqloom:{__version__}"
 
 
 def bleu(tokenizer: str = "13a") -> SacreMetric:
-    """Cased BLEU with exponential smoothing over the tokens of one of sacreBLEU's tokenizers."""
+    """Return cased BLEU with exponential smoothing and one of sacreBLEU's tokenizers."""
     from sacrebleu.metrics.bleu import BLEU
 
     variant = "" if tokenizer == "13a" else f":{tokenizer}"
-    # force: pronunciations and dates may well end in " ."; no warning about tokenised input
+    # force: no warning about tokenised input, since pronunciations and dates may end in " ."
     return SacreMetric(f"bleu{variant}", f"BLEU{variant}", True, BLEU(tokenize=tokenizer, force=True))
 
 
 def chrf() -> SacreMetric:
-    """chrF: the F2 of character 1- to 6-grams."""
+    """Return chrF, the F2 score of character 1- to 6-grams."""
     from sacrebleu.metrics.chrf import CHRF
 
     return SacreMetric("chrf", "chrF", True, CHRF())
 
 
 def chrf_plus_plus() -> SacreMetric:
-    """chrF++: chrF that also counts words and pairs of words."""
+    """Return chrF++, chrF with additional word 1- and 2-grams."""
     from sacrebleu.metrics.chrf import CHRF
 
     return SacreMetric("chrf++", "chrF++", True, CHRF(word_order=2))
 
 
 def ter() -> SacreMetric:
-    """TER: edits and moves of blocks per reference word, in lower case as Tercom has it."""
+    """Return TER, the edits and block moves per reference word, in lower case like Tercom."""
     from sacrebleu.metrics.ter import TER
 
     return SacreMetric("ter", "TER", False, TER())

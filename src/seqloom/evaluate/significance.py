@@ -1,4 +1,4 @@
-"""Whether the difference between two systems could be chance: paired bootstrap resampling (Koehn, 2004)."""
+"""Significance of the difference between two systems: paired bootstrap resampling (Koehn, 2004)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seqloom.evaluate.resample import interval, resampled_totals
 
 @dataclass(frozen=True)
 class Comparison:
-    """System b against system a on the same sentences; delta = b - a, with its 95 % interval."""
+    """Comparison of systems a and b on the same sentences; delta = b - a, with its 95 % interval."""
 
     name: str
     label: str
@@ -37,7 +37,7 @@ class Comparison:
     higher_is_better: bool
 
     def winner(self, *, level: float = 0.05) -> str | None:
-        """`a` or `b`, whichever is better beyond chance, or None."""
+        """Return `a` or `b`, whichever is significantly better, or None."""
         if self.p_value > level:
             return None
         return "b" if (self.delta > 0) == self.higher_is_better else "a"
@@ -59,13 +59,13 @@ def compare(
     bootstrap: int = BOOTSTRAP,
     seed: int = SEED,
 ) -> Comparison:
-    """How far b is from a, and how often chance alone would bring two equal systems that far apart.
+    """Return the difference of b from a, and the probability of such a difference by chance.
 
     Both are scored on the same resampled sentences. The p-value is two-sided: the share of samples whose
-    difference strays from the mean difference by at least the one observed (Riezler and Maxwell, 2005).
+    difference deviates from the mean difference by at least the observed one (Riezler and Maxwell, 2005).
     """
     if bootstrap < 1:
-        raise SeqloomError(f"A comparison needs bootstrap samples, got {bootstrap}.", "use 1000")
+        raise SeqloomError(f"A comparison needs at least 1 bootstrap sample, got {bootstrap}.", "use 1000")
     chosen = one_metric(metric)
     statistics = [
         statistics_of(chosen, system, checked_references(system, references))
@@ -78,7 +78,7 @@ def compare(
     differences = drawn_b - drawn_a
     low, high = interval(differences)
     extreme = np.abs(differences - differences.mean()) >= abs(b - a)
-    p_value = (int(extreme.sum()) + 1) / (bootstrap + 1)  # + 1: the sample that was observed
+    p_value = (int(extreme.sum()) + 1) / (bootstrap + 1)  # + 1: the observed sample
     return Comparison(
         name=chosen.name,
         label=chosen.label,

@@ -1,4 +1,4 @@
-"""Another system on the same lines: the differences on the whole and by length, each with its p-value."""
+"""Comparison with another system on the same lines: differences overall and by length, with p-values."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Versus:
-    """How the other system (b) differs from the one reported on (a)."""
+    """Comparison of another system (b) with the evaluated one (a)."""
 
     name: str  # of the other system
-    report: Report  # the other system's own
-    whole: Sequence[Comparison]  # one per metric
-    parts: Sequence[tuple[Bucket, Comparison]]  # the first metric in each bucket of a's report
+    report: Report  # of the other system
+    overall: Sequence[Comparison]  # one per metric
+    by_length: Sequence[tuple[Bucket, Comparison]]  # the first metric in each bucket of a's report
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
             **self.report.as_dict(),
-            "comparisons": [comparison.as_dict() for comparison in self.whole],
+            "comparisons": [comparison.as_dict() for comparison in self.overall],
             "comparisons_by_length": [
                 {"from": bucket.low, "to": bucket.high, "unit": bucket.unit, **comparison.as_dict()}
-                for bucket, comparison in self.parts
+                for bucket, comparison in self.by_length
             ],
         }
 
@@ -47,30 +47,30 @@ def versus(
     bootstrap: int = BOOTSTRAP,
     seed: int = SEED,
 ) -> Versus:
-    """The second of two systems against the first, on all lines and on those of each bucket of the first."""
+    """Compare the second of two systems with the first, on all lines and in each bucket of the first."""
     first, second = systems
     lengths = measure(sources)[0].tolist()
     parts = []
     for bucket in reports[0].buckets:
         rows = [row for row, length in enumerate(lengths) if bucket.low <= length <= bucket.high]
-        ours, theirs = ([texts[row] for row in rows] for texts in systems)
-        answers = [references[row] for row in rows]
-        part = compare(ours, theirs, answers, metrics[0], bootstrap=bootstrap, seed=seed)
-        parts.append((bucket, part))
-    whole = [compare(first, second, references, metric, bootstrap=bootstrap, seed=seed) for metric in metrics]
-    return Versus(name, reports[1], whole, parts)
+        bucket_a, bucket_b = ([texts[row] for row in rows] for texts in systems)
+        bucket_references = [references[row] for row in rows]
+        comparison = compare(bucket_a, bucket_b, bucket_references, metrics[0], bootstrap=bootstrap, seed=seed)
+        parts.append((bucket, comparison))
+    overall = [compare(first, second, references, metric, bootstrap=bootstrap, seed=seed) for metric in metrics]
+    return Versus(name, reports[1], overall, parts)
 
 
 def as_table(result: Versus) -> RenderableType:
-    """Both scores, the difference with its 95 % interval, and how likely chance alone would bring it."""
+    """Return a table of both scores, their difference with its 95 % interval, and its p-value."""
     from rich.table import Table
 
     table = Table("", title=f"against {result.name}", title_justify="left")
     for heading in ("this", "other", "difference", "95 % interval", "p"):
         table.add_column(heading, justify="right")
-    for comparison in result.whole:
+    for comparison in result.overall:
         table.add_row(comparison.label, *_cells(comparison))
-    for bucket, comparison in result.parts:
+    for bucket, comparison in result.by_length:
         table.add_row(f"{comparison.label}, {bucket.span} {bucket.unit}", *_cells(comparison))
     return table
 

@@ -51,7 +51,7 @@ def test_wrong_files_are_told(files: tuple[Path, Path], command: Command, tmp_pa
     other.write_text("0-0\n", encoding="utf-8")
     assert f"{other} has 1 lines, but {gold} has 3" in command("evaluate-alignment", other, gold).err
     other.write_text("0-0\n0:1\n\n", encoding="utf-8")
-    assert f"{other}, line 2, has '0:1', which is no link" in command("evaluate-alignment", other, gold).err
+    assert f"{other}, line 2, contains '0:1'" in command("evaluate-alignment", other, gold).err
     missing = command("evaluate-alignment", tmp_path / "none", gold)
     assert missing.code == 2
     assert "There is no file" in missing.err

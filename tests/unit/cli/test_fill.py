@@ -50,7 +50,7 @@ def test_json_has_the_candidates_of_every_gap(runs: Path, command: Command) -> N
     [
         ("lm", ("a [MASK]",), ("(lm) continues a text; it does not fill gaps", "seqloom generate")),
         ("pairs", ("a [MASK]",), ("(prefix-lm) translates; it does not fill gaps", "seqloom translate")),
-        ("mlm", ("a [MASK]", "a man"), ("Text 2 does not contain [MASK]: 'a man'", "A man is [MASK] a guitar.")),
+        ("mlm", ("a [MASK]", "a man"), ("Text 2 does not contain [MASK]", "A man is [MASK] a guitar.")),
         ("mlm", ("a [MASK]", "--file", "x"), ("--file", "leave one")),
         ("mlm", ("--file", "nowhere.txt"), ("There is no file nowhere.txt", "check the path")),
     ],

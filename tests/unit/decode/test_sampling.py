@@ -192,7 +192,7 @@ def test_an_impossible_option_is_one_sentence(values: dict[str, float], message:
 
 
 def test_a_prefix_that_leaves_nothing_to_draw_is_an_error() -> None:
-    with pytest.raises(SeqloomError, match="prefix of sentence 2 has 3 tokens, .* maximum length is 3"):
+    with pytest.raises(SeqloomError, match=r"prefix of sentence 2 has 3 tokens, .* maximum length is 3"):
         _sample(Counting(HALVES), [4, 3], [[A, A, A], [A, A, A]])
 
 

@@ -51,12 +51,12 @@ def test_gold_may_count_from_one() -> None:
 
 @pytest.mark.parametrize("word", ["1", "1-", "a-b", "1--2", "1-2-3", "1x2", "²-1"])
 def test_what_is_no_link_is_told(word: str) -> None:
-    with pytest.raises(SeqloomError, match=r"gold, line 7, has .*, which is no link"):
+    with pytest.raises(SeqloomError, match=r"gold, line 7, contains .*, which is not a link"):
         parse_gold(f"0-0 {word}", where="gold, line 7,")
 
 
 def test_a_zero_among_links_from_one_is_told() -> None:
-    with pytest.raises(SeqloomError, match="'0-3', which is no link") as error:
+    with pytest.raises(SeqloomError, match="'0-3', which is not a link") as error:
         parse_gold("0-3", first=1)
     assert "positions from 1" in error.value.hint
 

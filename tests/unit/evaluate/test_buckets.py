@@ -60,7 +60,7 @@ def test_a_bucket_signs_for_its_own_number_of_references() -> None:
 
 
 def test_two_metrics_are_an_error() -> None:
-    with pytest.raises(SeqloomError, match="Only one metric can be used here, got 'exact,per'"):
+    with pytest.raises(SeqloomError, match="one metric, got 'exact,per'"):
         by_length(SOURCES, HYPOTHESES, REFERENCES, "exact,per")
 
 

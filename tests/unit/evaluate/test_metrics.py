@@ -138,7 +138,7 @@ def test_an_unknown_metric_is_named_and_the_nearest_one_offered(wrong: str, hint
 
 
 def test_no_metric_is_an_error() -> None:
-    with pytest.raises(SeqloomError, match="No metric was named"):
+    with pytest.raises(SeqloomError, match="No metric"):
         parse_metrics(" , ")
 
 
@@ -148,7 +148,7 @@ def test_counts_that_differ_are_both_said() -> None:
 
 
 def test_nothing_to_evaluate_is_an_error() -> None:
-    with pytest.raises(SeqloomError, match="nothing to evaluate"):
+    with pytest.raises(SeqloomError, match="Nothing to evaluate"):
         evaluate([], [], "exact")
 
 
@@ -158,7 +158,7 @@ def test_a_sentence_without_reference_is_an_error() -> None:
 
 
 def test_a_negative_bootstrap_is_an_error() -> None:
-    with pytest.raises(SeqloomError, match="bootstrap samples is -1"):
+    with pytest.raises(SeqloomError, match=r"bootstrap samples .*got -1"):
         evaluate(["a"], [["a"]], "exact", bootstrap=-1)
 
 

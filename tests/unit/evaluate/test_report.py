@@ -43,7 +43,7 @@ def test_text_shows_scores_buckets_and_signatures() -> None:
     made = report()
     text = made.to_text()
     assert all(str(score) in text and score.signature in text for score in made.scores)
-    assert "by length of the source in characters" in text
+    assert "by source length in characters" in text
     assert "n=1" in text
 
 

@@ -62,8 +62,8 @@ def test_comparison_reads_well() -> None:
     "a, metric, bootstrap, message",
     [
         (["x"], "exact", 10, "1 hypotheses but references for 200"),
-        (system(0.5, 0), "exact,per", 10, "Only one metric"),
-        (system(0.5, 0), "exact", 0, "needs bootstrap samples, got 0"),
+        (system(0.5, 0), "exact,per", 10, "one metric"),
+        (system(0.5, 0), "exact", 0, "bootstrap sample, got 0"),
     ],
 )
 def test_mistakes_are_sentences(a: list[str], metric: str, bootstrap: int, message: str) -> None:

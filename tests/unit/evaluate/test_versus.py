@@ -27,12 +27,12 @@ def result() -> Versus:
 
 
 def test_the_whole_is_what_compare_says(result: Versus) -> None:
-    for metric, comparison in zip(parse_metrics("wer,exact"), result.whole, strict=True):
+    for metric, comparison in zip(parse_metrics("wer,exact"), result.overall, strict=True):
         assert comparison == compare(GOOD, BAD, REFERENCES, metric, bootstrap=100)
 
 
 def test_a_part_compares_the_lines_of_its_bucket_only(result: Versus) -> None:
-    by_length = {bucket.low: comparison for bucket, comparison in result.parts}
+    by_length = {bucket.low: comparison for bucket, comparison in result.by_length}
     assert by_length.keys() == {2, 6}
     assert by_length[2].delta == 0 and by_length[2].winner() is None
     assert by_length[6].a == 0 and by_length[6].b > 80 and by_length[6].winner() == "a"
@@ -43,7 +43,7 @@ def test_as_json_and_as_a_table(result: Versus) -> None:
     data = json.loads(json.dumps(result.as_dict()))
     assert data["name"] == "bad"
     assert [part["from"] for part in data["comparisons_by_length"]] == [2, 6]
-    assert data["scores"][0]["value"] == pytest.approx(result.whole[0].b)
+    assert data["scores"][0]["value"] == pytest.approx(result.overall[0].b)
     console = Console(width=120)
     with console.capture() as captured:
         console.print(as_table(result))
