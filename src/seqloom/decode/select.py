@@ -83,9 +83,9 @@ def load_translator(
     """
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
-    path, load_options = Path(folder), _LoadOptions(checkpoint, device, threads, search or {}, needs, scores)
+    path, options = Path(folder), _LoadOptions(checkpoint, device, threads, search or {}, needs, scores)
     if ensemble:
-        translator = _load_ensemble([path, *ensemble], engine, space, load_options)
+        translator = _load_ensemble([path, *ensemble], engine, space, options)
     elif space != "probability":
         raise SeqloomError(
             f"--ensemble-space {space} needs several runs, but there is only one.",
@@ -93,90 +93,84 @@ def load_translator(
         )
     else:
         translator = (
-            _load_export(path, engine, load_options)
-            if is_export(path)
-            else _load_run(path, engine, load_options)
+            _load_export(path, engine, options) if is_export(path) else _load_run(path, engine, options)
         )
     translator.check(translator.search, needs)
     return translator
 
 
-def _load_ensemble(
-    folders: Sequence[str | Path], engine: str, space: str, load_options: _LoadOptions
-) -> Translator:
+def _load_ensemble(folders: Sequence[str | Path], engine: str, space: str, options: _LoadOptions) -> Translator:
     if engine == "ctranslate2":
         raise SeqloomError("The engine ctranslate2 does not support ensembles.", "leave --engine out")
-    if load_options.threads is not None:
-        torch.set_num_threads(checked_threads(load_options.threads))
+    if options.threads is not None:
+        torch.set_num_threads(checked_threads(options.threads))
     return load_ensemble(
         folders,
-        checkpoints=[load_options.checkpoint, *[None] * (len(folders) - 1)],
+        checkpoints=[options.checkpoint, *[None] * (len(folders) - 1)],
         space=cast("Space", space),
-        device=load_options.device,
-        search=load_options.search,
+        device=options.device,
+        search=options.search,
     )
 
 
-def _load_run(folder: Path, engine: str, load_options: _LoadOptions) -> Translator:
+def _load_run(folder: Path, engine: str, options: _LoadOptions) -> Translator:
     if engine == "ctranslate2":
-        return _load_with_ctranslate2(folder, load_options)
-    if engine == "auto" and _ctranslate2_supports(Run.open(folder).config(), load_options):
+        return _load_with_ctranslate2(folder, options)
+    if engine == "auto" and _ctranslate2_supports(Run.open(folder).config(), options):
         try:
-            return _load_with_ctranslate2(folder, load_options)
+            return _load_with_ctranslate2(folder, options)
         except UnwritableCache as error:
             print(f"note: {error.message} Using torch instead of CTranslate2.", file=sys.stderr)
-    if load_options.threads is not None:
-        torch.set_num_threads(checked_threads(load_options.threads))
+    if options.threads is not None:
+        torch.set_num_threads(checked_threads(options.threads))
     return load_torch(
         folder,
-        checkpoint=load_options.checkpoint,
-        device=load_options.device,
-        workers=load_options.threads,
-        search=load_options.search,
+        checkpoint=options.checkpoint,
+        device=options.device,
+        workers=options.threads,
+        search=options.search,
     )
 
 
-def _load_with_ctranslate2(folder: Path, load_options: _LoadOptions) -> Translator:
+def _load_with_ctranslate2(folder: Path, options: _LoadOptions) -> Translator:
     run = Run.open(folder)
     config = run.config()
     library()
     check_can_hold(config.model)
     assert isinstance(config.model, TransformerSettings)
     return CTranslate2Translator(
-        converted_model(run, config, load_options.checkpoint),
+        converted_model(run, config, options.checkpoint),
         tokenizers_for_inference(config, run.tokenizers()),
         config.search,
         positions=position_rows(config.model),
-        threads=load_options.threads,
-        device=choose_device(load_options.device).type,
-        scores=load_options.scores,
-        fallback=cache(
-            lambda: load_decoder(folder, checkpoint=load_options.checkpoint, device=load_options.device)
-        ),
+        threads=options.threads,
+        device=choose_device(options.device).type,
+        scores=options.scores,
+        fallback=cache(lambda: load_decoder(folder, checkpoint=options.checkpoint, device=options.device)),
         length_ratio=run.length_ratio(),
-    ).with_search(load_options.search)
+    ).with_search(options.search)
 
 
-def _load_export(folder: Path, engine: str, load_options: _LoadOptions) -> Translator:
-    if engine == "torch" or load_options.checkpoint is not None:
+def _load_export(folder: Path, engine: str, options: _LoadOptions) -> Translator:
+    if engine == "torch" or options.checkpoint is not None:
         raise SeqloomError(
             f"{folder} is a model exported to CTranslate2: it has no checkpoints and supports no other engine.",
             "use --engine ctranslate2 or auto, or give the run directory from which it was exported",
         )
-    device = choose_device(load_options.device).type
-    exported = load_exported(folder, threads=load_options.threads, device=device, scores=load_options.scores)
-    return exported.with_search(load_options.search)
+    device = choose_device(options.device).type
+    exported = load_exported(folder, threads=options.threads, device=device, scores=options.scores)
+    return exported.with_search(options.search)
 
 
-def _ctranslate2_supports(config: Config, load_options: _LoadOptions) -> bool:
+def _ctranslate2_supports(config: Config, options: _LoadOptions) -> bool:
     """Return whether CTranslate2 supports these options on this machine, with the same outputs as torch."""
     return (
         is_installed()
-        and choose_device(load_options.device).type == "cpu"
-        and load_options.needs <= CTranslate2Translator.CAPABILITIES
+        and choose_device(options.device).type == "cpu"
+        and options.needs <= CTranslate2Translator.CAPABILITIES
         and config.text.tokenizer != "frames"  # CTranslate2 embeds token ids
         and obstacle(config.model) is None
         and not CTranslate2Translator.unsupported(
-            SearchConfig.checked({**config.search.model_dump(), **load_options.search}, "search")
+            SearchConfig.checked({**config.search.model_dump(), **options.search}, "search")
         )
     )

@@ -1,1 +1,1 @@
-"""Several processes that train or decode together."""
+"""Training and decoding with several processes."""

@@ -1,7 +1,7 @@
 """Data parallelism: each process computes the gradient of its rows of a batch, and the gradients are summed.
 
 The loss is a sum over tokens and is divided by their count once, at the update. So the sum of the gradients is
-the gradient of the whole batch, however unevenly its rows are distributed.
+the gradient of the full batch, however unevenly its rows are distributed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OptimizerState = dict[str, dict[str, Tensor]]  # parameter name -> {"step", "exp
 class DataParallel:
     """Data parallelism with all weights in every process (DDP); FSDP is the other kind.
 
-    A loss module is a module with a submodule `model`, which is trained, and returns the loss of a batch.
+    A loss module returns the loss of a batch and has a submodule `model`, which is trained.
     """
 
     def __init__(self, group: ProcessGroup) -> None:

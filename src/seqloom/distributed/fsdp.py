@@ -33,7 +33,7 @@ class FSDP(DataParallel):
     """Data parallelism for models whose training does not fit into the memory of one process.
 
     The weights of a block are gathered when it is computed and freed afterwards; the other weights are gathered
-    for a whole pass. The main process also keeps the full model, to validate and save it.
+    for an entire pass. The main process also keeps the full model, to validate and save it.
     """
 
     def __init__(self, group: ProcessGroup, device: torch.device) -> None:

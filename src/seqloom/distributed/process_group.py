@@ -1,4 +1,4 @@
-"""The processes that train or decode together, and the values that they exchange."""
+"""Group of processes that train or decode together, and its collective operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """This process and the others of its group; by default a single process, for which all calls are no-ops."""
+    """This process and its group; by default a single process, for which all collectives are no-ops."""
 
     rank: int = 0
     size: int = 1
@@ -109,7 +109,7 @@ def _attempt() -> str:
 
     torchrun keeps the store when it restarts the processes, so a fast one could read the address of a dead
     process and wait for it. The restart count distinguishes attempts on one machine; with several machines
-    each has its own count, so that it cannot be used.
+    each has its own count, so the count cannot be used.
     """
     single_machine = os.environ.get("GROUP_WORLD_SIZE", "1") == "1"
     return f"attempt-{_restarts()}" if single_machine else "all-attempts"
