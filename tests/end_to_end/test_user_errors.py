@@ -103,7 +103,7 @@ TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "best_by": ("{}/good.tsv --set train.best_by=bleu", ("train.best_by=bleu is not measured",)),
     "average": ("{}/good.tsv --set train.average=9", ("train.average=9", "train.keep=3")),
-    "nbest": ("{}/good.tsv --set search.nbest=9", ("search.nbest=9 is more than search.beam=5",)),
+    "nbest": ("{}/good.tsv --set search.nbest=9", ("search.nbest=9 exceeds search.beam=5",)),
     "joint": (
         "{}/good.tsv --set text.joint=true --set text.target_tokenizer=char",
         ("joint: true needs the same tokenizer", "word for the source and char"),
@@ -297,7 +297,7 @@ ASK: dict[str, tuple[str, tuple[str, ...]]] = {
     "no such device": ("evaluate RUN {}/good.tsv --device abacus", ("'abacus' cannot be used here",)),
     "more answers than the beam": (
         "translate RUN {}/good.tsv --beam 2 --nbest 3",
-        ("search.nbest=3 is more than search.beam=2",),
+        ("search.nbest=3 exceeds search.beam=2",),
     ),
     "no beam": ("translate RUN {}/good.tsv --beam 0", ("search.beam", "got 0")),
     "no beam in evaluate": ("evaluate RUN {}/good.tsv --beam 0", ("search.beam", "got 0")),

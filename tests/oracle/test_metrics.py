@@ -1,4 +1,4 @@
-"""Our scores against sacreBLEU's own corpus scores, and our error rates against a brute-force edit distance."""
+"""Scores against sacreBLEU's corpus scores, and error rates against a brute-force edit distance."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def corpus(seed: int, most_references: int) -> tuple[list[str], list[list[str]]]
 
 
 def streams(references: Sequence[Sequence[str]]) -> list[list[str | None]]:
-    """sacreBLEU's layout: one list per reference set, with None where a sentence has fewer."""
+    """Return references in sacreBLEU's layout: one list per set, with None where a sentence has fewer."""
     widest = max(map(len, references))
     return [[answers[i] if i < len(answers) else None for answers in references] for i in range(widest)]
 
 
 @pytest.mark.parametrize("name", ORACLES)
 @pytest.mark.parametrize("most_references", [1, 4])
-def test_equals_sacrebleu_on_random_lines(name: str, most_references: int) -> None:
+def test_scores_equal_sacrebleu_on_random_lines(name: str, most_references: int) -> None:
     for seed in range(3):
         hypotheses, references = corpus(seed, most_references)
         oracle = ORACLES[name]()
@@ -83,7 +83,7 @@ def test_equals_sacrebleu_on_random_lines(name: str, most_references: int) -> No
 
 
 @pytest.mark.parametrize("name", ORACLES)
-def test_equals_sacrebleu_on_real_lines(name: str) -> None:
+def test_scores_equal_sacrebleu_on_real_lines(name: str) -> None:
     hypotheses, references = [guess for guess, _ in REAL], [answers for _, answers in REAL]
     expected = ORACLES[name]().corpus_score(hypotheses, streams(references)).score  # type: ignore[arg-type]
     (score,) = evaluate(hypotheses, references, name, bootstrap=0)
@@ -91,14 +91,14 @@ def test_equals_sacrebleu_on_real_lines(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ORACLES)
-def test_every_sentence_alone_equals_sacrebleu(name: str) -> None:
+def test_sentence_scores_equal_sacrebleu(name: str) -> None:
     for guess, answers in REAL:
         expected = ORACLES[name]().corpus_score([guess], [[answer] for answer in answers]).score
         assert evaluate([guess], [answers], name, bootstrap=0)[0].value == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf", "ter"])
-def test_the_interval_is_about_that_of_sacrebleu(name: str) -> None:
+def test_the_interval_is_close_to_that_of_sacrebleu(name: str) -> None:
     hypotheses, references = corpus(5, 2)
     oracle = ORACLES[name]().corpus_score(hypotheses, streams(references), n_bootstrap=1000)  # type: ignore[arg-type]
     (score,) = evaluate(hypotheses, references, name)
@@ -109,7 +109,7 @@ def test_the_interval_is_about_that_of_sacrebleu(name: str) -> None:
 
 
 def brute_force_distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """The definition, word for word."""
+    """Return the edit distance by its recursive definition."""
 
     @cache
     def distance(i: int, j: int) -> int:
@@ -161,7 +161,7 @@ def test_the_interval_of_a_proportion_is_the_binomial_one() -> None:
     assert score.high == pytest.approx(30 + half, abs=0.3)
 
 
-def test_the_sum_of_statistics_is_all_that_a_score_needs() -> None:
+def test_a_score_depends_only_on_the_sum_of_statistics() -> None:
     hypotheses, references = corpus(4, 2)
     for metric in parse_metrics(",".join([*ORACLES, "exact", "error", "per", "cer"])):
         whole = evaluate(hypotheses, references, [metric], bootstrap=0)[0].value

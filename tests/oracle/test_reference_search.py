@@ -1,4 +1,4 @@
-"""The fast beam search against the slow one that defines it, and both against exact search."""
+"""Beam search against the reference search that defines it, and both against exact search."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ V = FITTED_VOCABULARY
 
 @cache
 def _model(name: str, seed: int, ends: float) -> Any:
-    """A fitted model, or a random one that is far from flat, and more or less willing to end."""
+    """Return a fitted model, or a random one with peaked distributions, whose bias to end is `ends`."""
     if name in FITTED:
         return fitted(name).model
     model = random_model(name, V, seed)
@@ -50,7 +50,7 @@ def _model(name: str, seed: int, ends: float) -> Any:
 
 
 def _batch(sources: Sequence[Sequence[int]]) -> Batch:
-    """The batch of these sources, each with the tree of a chain, for models that read trees."""
+    """Return the batch of these sources, each with a chain as its tree, for models that read trees."""
     return collate_ids(sources, None, range(len(sources)), [range(len(source)) for source in sources])
 
 
@@ -73,7 +73,7 @@ SOURCE = st.lists(st.integers(EOS + 1, V - 1), min_size=1, max_size=5)
     ends=st.sampled_from([-1.0, 1.0]),
 )
 @settings(max_examples=8)
-def test_the_fast_beam_search_returns_what_the_slow_one_returns(
+def test_beam_search_equals_the_reference_search(
     name: str, sentences: list[tuple[list[int], int]], beam: int, penalty: float, seed: int, ends: float
 ) -> None:
     model = _model(name, seed, ends)
@@ -87,7 +87,7 @@ def test_the_fast_beam_search_returns_what_the_slow_one_returns(
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("name", STEP_MODELS)
-def test_a_beam_as_wide_as_the_space_finds_what_exact_search_finds(name: str, penalty: float) -> None:
+def test_an_exhaustive_beam_equals_exact_search(name: str, penalty: float) -> None:
     model, source, longest = _model(name, 0, -1.0), [4, 3, 5], 3
     everything = (V - EOS - 1) ** longest
     batch, ranking = batch_for(name, [source]), Ranking(alpha=penalty)
@@ -97,14 +97,14 @@ def test_a_beam_as_wide_as_the_space_finds_what_exact_search_finds(name: str, pe
 
 
 class Sparse:
-    """A StepModel of random rows for each (source, step, last token), in which many tokens cannot follow."""
+    """StepModel with random distributions by (source, step, last token), where many tokens are impossible."""
 
     def __init__(self, seed: int, *, vocabulary: int = 6, longest: int = 5, density: float = 0.5) -> None:
         random = torch.Generator().manual_seed(seed)
         shape = (8, longest, vocabulary, vocabulary)
         logits = 2 * torch.randn(shape, generator=random, dtype=torch.float64)
         possible = torch.rand(shape, generator=random) < density
-        possible[..., -1] = True  # something always can
+        possible[..., -1] = True  # at least one token is possible
         self.log_probs = logits.masked_fill(~possible, -torch.inf).log_softmax(-1)
         self.steps = 0
 
@@ -125,7 +125,7 @@ class Sparse:
     density=st.sampled_from([0.2, 0.5, 1.0]),
 )
 @settings(max_examples=150)
-def test_they_agree_where_many_tokens_are_impossible(
+def test_both_searches_agree_if_many_tokens_are_impossible(
     seed: int, sentences: list[tuple[int, int]], beam: int, penalty: float, density: float
 ) -> None:
     model = Sparse(seed, density=density)
@@ -146,9 +146,7 @@ def test_they_agree_where_many_tokens_are_impossible(
     density=st.sampled_from([0.2, 0.6, 1.0]),
 )
 @settings(max_examples=100)
-def test_exact_search_finds_the_best_of_all_that_are_enumerated(
-    seed: int, longest: int, penalty: float, density: float
-) -> None:
+def test_exact_search_equals_enumeration(seed: int, longest: int, penalty: float, density: float) -> None:
     model = Sparse(seed, density=density)
     everything = [(*body, EOS) for n in range(longest) for body in product(range(EOS + 1, 6), repeat=n)] + list(
         product(range(EOS + 1, 6), repeat=longest)
@@ -175,7 +173,7 @@ TOKENS = st.integers(EOS + 1, 5)
 
 @st.composite
 def plans(draw: st.DrawFn, sentences: int) -> tuple[BeamOptions, list[Rules]]:
-    """Any plan for so many sentences of Sparse, and the rules of each sentence alone."""
+    """Draw beam options for this number of sentences of Sparse, and the rules of each sentence alone."""
     groups = draw(st.integers(1, 3))
     ranking = Ranking(
         draw(st.sampled_from(["none", "length", "gnmt"])),
@@ -209,7 +207,7 @@ def plans(draw: st.DrawFn, sentences: int) -> tuple[BeamOptions, list[Rules]]:
     data=st.data(),
 )
 @settings(max_examples=300, deadline=None)
-def test_they_agree_on_every_plan(
+def test_both_searches_agree_on_all_options(
     seed: int, density: float, sentences: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     model = Sparse(seed, density=density)
@@ -222,7 +220,7 @@ def test_they_agree_on_every_plan(
 
 
 @pytest.mark.parametrize("name", STEP_MODELS)
-def test_they_agree_on_coverage(name: str) -> None:
+def test_both_searches_agree_on_coverage(name: str) -> None:
     model, sources = _model(name, 0, 0.0), [[4, 3, 5], [3], [6, 6, 4, 3]]
     batch, plan, limits = batch_for(name, sources), BeamOptions(3, Ranking(coverage=0.8)), [3] * 3
     if model.step(*model.start(batch), torch.tensor([BOS] * 3)).attention is None:
@@ -239,7 +237,7 @@ def test_they_agree_on_coverage(name: str) -> None:
 
 @given(seed=st.integers(0, 10_000), nbest=st.integers(1, 3), reward=st.sampled_from([0.0, 0.5]))
 @settings(max_examples=100, deadline=None)
-def test_stopping_when_nothing_can_win_changes_no_winner(seed: int, nbest: int, reward: float) -> None:
+def test_stopping_when_hopeless_does_not_change_the_best(seed: int, nbest: int, reward: float) -> None:
     model = Sparse(seed, density=1.0)
     ranking = Ranking(alpha=0.7, reward=reward)
     early = BeamOptions(4, ranking, stop="hopeless", nbest=nbest)
@@ -248,7 +246,7 @@ def test_stopping_when_nothing_can_win_changes_no_winner(seed: int, nbest: int, 
     _same(one[:nbest], all_[:nbest])
 
 
-def test_diverse_groups_say_different_things() -> None:
+def test_diverse_groups_find_different_outputs() -> None:
     model = Sparse(3, density=1.0)
     (same,) = beam_search(model, _batch([[3]]), BeamOptions(3, groups=3), max_lengths=[5])
     (other,) = beam_search(model, _batch([[3]]), BeamOptions(3, groups=3, diversity=9.0), max_lengths=[5])
@@ -256,13 +254,13 @@ def test_diverse_groups_say_different_things() -> None:
     assert len({tuple(one.tokens) for one in other}) == 3
 
 
-def test_the_bound_spares_most_of_the_space() -> None:
+def test_the_bound_prunes_most_of_the_search_space() -> None:
     model = Sparse(1, vocabulary=20, longest=5, density=1.0)
     exhaustive_search(model, _batch([[3]]), max_length=5, ranking=Ranking(alpha=0.0))
     assert model.steps < sum(17**n for n in range(5)) / 20
 
 
-def test_exact_search_gives_up_at_its_limit() -> None:
+def test_exact_search_fails_at_its_limit() -> None:
     model = Sparse(1, density=1.0)
     with pytest.raises(SeqloomError, match=r"exact search .* 4 hypotheses"):
         exhaustive_search(model, _batch([[3]]), max_length=5, limit=4)

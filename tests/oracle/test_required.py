@@ -1,4 +1,4 @@
-"""The search for answers with required words against a slow one that looks at every token, and brute force."""
+"""Search with required words against a slow search that tries every token, and against brute force."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ V = 7
 
 @cache
 def _model(name: str, ends: float = 0.0) -> Any:
-    """A random model that is far from flat, and more or less willing to end."""
+    """Return a random model with peaked distributions, whose bias to end is `ends`."""
     entry = architecture(name)
     torch.manual_seed(3)
     values = {**entry.overrides, "name": name, "size": "tiny"}
@@ -51,7 +51,7 @@ def _slow(
     edges: WordEdges,
     longest: int,
 ) -> list[DecodedSequence]:
-    """Every token of every hypothesis is looked at, one hypothesis at a time."""
+    """Search one hypothesis at a time, trying every token."""
     memory, state = model.start(sentence)
     opened, completed = [Partial((), (), (), state)], list[Partial]()
     wanted, source_length = sum(map(len, required)), int(sentence.source_lengths[0])
@@ -97,7 +97,7 @@ PHRASE = st.lists(WORD, min_size=1, max_size=2).map(tuple)
     ends=st.sampled_from([-1.0, 2.0]),
 )
 @settings(max_examples=25)
-def test_it_finds_what_looking_at_every_token_finds(
+def test_required_search_equals_the_slow_search(
     name: str,
     source: list[int],
     required: list[tuple[int, ...]],
@@ -120,7 +120,7 @@ def test_it_finds_what_looking_at_every_token_finds(
 
 
 def _text(tokens: tuple[int, ...]) -> str:
-    """The tokens 4 to 6 as text: 6 is a space, so that words are made of 4 and 5, and 3 is a full stop."""
+    """Return the tokens 4 to 6 as text: 6 is a space, so words consist of 4 and 5, and 3 is a full stop."""
     return "".join(".45 "[token - 3] for token in tokens)
 
 
@@ -128,9 +128,7 @@ BY_CHARACTER = WordEdges(*[[False, False, False, False, True, True, False]] * 2)
 
 
 @given(text=st.lists(WORD, max_size=8).map(tuple), phrase=st.lists(WORD, min_size=1, max_size=3).map(tuple))
-def test_a_phrase_is_said_where_it_stands_as_whole_words(
-    text: tuple[int, ...], phrase: tuple[int, ...]
-) -> None:
+def test_a_phrase_counts_only_as_complete_words(text: tuple[int, ...], phrase: tuple[int, ...]) -> None:
     wanted = re.escape(_text(phrase))
     left, right = (r"(?<!\w)" if phrase[0] in (4, 5) else ""), (r"(?!\w)" if phrase[-1] in (4, 5) else "")
     there = re.search(left + wanted + right, _text(text)) is not None
@@ -139,7 +137,7 @@ def test_a_phrase_is_said_where_it_stands_as_whole_words(
 
 @pytest.mark.parametrize("edges", [NO_EDGES, BY_CHARACTER])
 @pytest.mark.parametrize("required", [[(4,)], [(4, 3)], [(5,), (3, 3)], [(6,), (6, 5)]])
-def test_a_wide_beam_finds_the_best_of_all_texts_that_have_the_words(
+def test_an_exhaustive_beam_finds_the_best_text_with_the_required_words(
     required: list[tuple[int, ...]], edges: WordEdges
 ) -> None:
     model, sentence, longest = _model("transformer"), _sentence([4, 5, 3]), 4

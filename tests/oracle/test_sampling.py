@@ -1,4 +1,4 @@
-"""Sampling against a naive twin: NumPy filters token by token, and one sample at a time."""
+"""Sampling against a naive implementation: NumPy filters by token, and one sample at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from support.step_models import FITTED, FITTED_VOCABULARY, STEP_MODELS, batch_fo
 Probs = NDArray[np.float64]
 
 
-# The twin. A filter takes the probabilities of one row and says which tokens stay.
+# Naive implementation. A filter takes the probabilities of one row and returns which tokens it keeps.
 
 
 def _top_k(p: Probs, k: float) -> list[bool]:
@@ -63,7 +63,7 @@ def _kept(p: Probs, stays: list[bool]) -> Probs:
 
 
 def _distribution(log_probs: Sequence[float], options: SamplingConfig) -> Probs:
-    """What is drawn from, in the documented order."""
+    """Return the distribution to draw from, with filters in the documented order."""
     p = np.exp(np.array(log_probs, np.float64))
     p[[PAD, BOS]] = 0.0
     p /= p.sum()
@@ -92,7 +92,7 @@ FILTERS: list[tuple[Callable[[Tensor, float], Tensor], Callable[[Probs, float], 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 400], ids=lambda n: f"sorted-at-first-{n}")
 @pytest.mark.parametrize("fast, slow, values", FILTERS, ids=[fast.__name__ for fast, _, _ in FILTERS])
-def test_a_filter_keeps_what_its_definition_keeps(
+def test_a_filter_equals_its_definition(
     fast: Callable[[Tensor, float], Tensor],
     slow: Callable[[Probs, float], list[bool]],
     values: list[float],
@@ -103,7 +103,7 @@ def test_a_filter_keeps_what_its_definition_keeps(
     random = torch.Generator().manual_seed(width)
     spread = torch.tensor([0.1, 1.0, 3.0, 9.0]).repeat(5).unsqueeze(1)  # from nearly flat to one token
     weights = (torch.randn(20, 43, generator=random, dtype=torch.float64) * spread) + 7  # not normalised
-    weights[3:9, ::4] = -torch.inf  # an earlier filter's work
+    weights[3:9, ::4] = -torch.inf  # excluded by an earlier filter
     for value in values:
         left = fast(weights, value)
         for row, before in zip(left, weights, strict=True):
@@ -139,12 +139,12 @@ def test_combined_filters_apply_in_the_documented_order(seed: int, **values: Any
 
 
 def _batch(sources: Sequence[Sequence[int]]) -> Batch:
-    """The batch of these sources, each with the tree of a chain, for models that read trees."""
+    """Return the batch of these sources, each with a chain as its tree, for models that read trees."""
     return collate_ids(sources, None, range(len(sources)), [range(len(source)) for source in sources])
 
 
 class Table:
-    """A StepModel of one random distribution for each last token."""
+    """StepModel with a random distribution for each last token."""
 
     def __init__(self, vocabulary: int, seed: int) -> None:
         random = torch.Generator().manual_seed(seed)
@@ -191,7 +191,7 @@ def _one_by_one(
     number: int,
     options: SamplingConfig,
 ) -> tuple[list[int], list[float]]:
-    """The tokens (the end too, if it was drawn) and the model's own log P of each, alone and step by step."""
+    """Return the tokens, including the end if drawn, and the model's log P of each, drawn step by step."""
     memory, state = model.start(batch)
     tokens: list[int] = []
     log_probs: list[float] = []
@@ -215,19 +215,19 @@ PREFIXES = [[4], [], [12, 5, 5], [6], [7, 7]]
 
 
 def _within(vocabulary: int, rows: list[list[int]]) -> list[list[int]]:
-    """These ids, folded into a smaller vocabulary."""
+    """Return these ids mapped into a smaller vocabulary."""
     return [[4 + (id - 4) % (vocabulary - 4) for id in row] for row in rows]
 
 
 @pytest.mark.parametrize("name", STEP_MODELS)
 @torch.inference_mode()
-def test_the_samples_of_a_real_model_are_those_of_one_at_a_time(name: str) -> None:
+def test_samples_of_a_real_model_equal_those_drawn_one_at_a_time(name: str) -> None:
     vocabulary = FITTED_VOCABULARY if name in FITTED else 14
     sources, prefixes = (_within(vocabulary, rows) for rows in (SOURCES, PREFIXES))
     model = step_model(name, vocabulary, seed=4)
     if name not in FITTED:
         for weight in model.output.parameters():
-            weight.mul_(3)  # far from flat, so that the tokens before matter
+            weight.mul_(3)  # peaked distributions, so that earlier tokens matter
     options = SamplingConfig(samples=3, seed=7, temperature=0.8, top_p=0.95)
     keys, longest = [3, 1, 4, 15, 92], [7, 5, 9, 4, 6]
     expected = [
@@ -249,7 +249,7 @@ def test_the_samples_of_a_real_model_are_those_of_one_at_a_time(name: str) -> No
         for i, samples in zip(order, found, strict=True):
             possible = [
                 one for one in expected[i] if min(one[1]) > -math.inf
-            ]  # of a prefix that has a probability
+            ]  # of a prefix with a non-zero probability
             for one, (tokens, log_probs) in zip(samples, possible, strict=True):
                 assert [*one.tokens, *[EOS] * one.finished] == tokens
                 assert one.log_probs == pytest.approx(log_probs, abs=tolerance(name))

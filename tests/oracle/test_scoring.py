@@ -1,4 +1,4 @@
-"""Scores against NumPy over `step`, one sentence and one token at a time; counts against counting by hand."""
+"""Scores against NumPy over `step`, one sentence and one token at a time; counts by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _model(name: str, tokenizers: TokenizerPair) -> Any:
     entry, size = architecture(name), tokenizers.target.size
     settings = entry.settings.model_validate({**entry.overrides, "name": name, "size": "tiny"})
     model = entry.build(settings, Vocabularies(size, size, shared=True)).double().eval()
-    with torch.no_grad():  # far from uniform, so that a wrong position or token shows
+    with torch.no_grad():  # peaked distributions, so that a wrong position or token is noticed
         model.output.bias.copy_(torch.linspace(-1.5, 1.5, size))
     return model
 
@@ -48,7 +48,7 @@ def _log_softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 def _stepped(
     model: Any, tokenizers: TokenizerPair, source: str, target: str, tree: tuple[int, ...] | None = None
 ) -> list[float]:
-    """log p of every target token and of the end, through `step`."""
+    """Return log p of each target token and of the end, computed by `step`."""
     ids = tokenizers.source.encode(source)
     heads = None if tree is None else [token_heads(tokenizers.source, ids, tree)]
     memory, state = model.start(collate_ids([ids], None, [0], heads))
@@ -71,7 +71,7 @@ def _stepped(
         ("lstm-bilinear", PAIRS),
     ],
 )
-def test_teacher_forcing_gives_what_steps_give(
+def test_teacher_forcing_equals_steps(
     tokenizers: TokenizerPair, name: str, pairs: list[tuple[str, str]], budget: int
 ) -> None:
     model = _model(name, tokenizers)
@@ -89,7 +89,7 @@ TAGGED = [("a b", "X Y"), ("d", "Z"), ("a c d b", "X Y Z X"), ("", "")]
 
 @pytest.mark.parametrize("budget", [1, 10_000])
 @pytest.mark.parametrize("name", [name for name in FITTED if not reads_frames(name)])
-def test_a_fitted_model_scores_what_its_steps_give(name: str, budget: int) -> None:
+def test_scores_of_a_fitted_model_equal_its_steps(name: str, budget: int) -> None:
     model, tokenizers = fitted(name).model, fitted(name).tokenizers
     scores = ForcedScorer(model, tokenizers, SearchConfig(batch_tokens=budget)).score(TAGGED)
     for (source, target), score in zip(TAGGED, scores, strict=True):
@@ -108,11 +108,11 @@ def test_a_model_that_reads_trees_gets_them(tokenizers: TokenizerPair) -> None:
             expected = _stepped(model, tokenizers, source, target, tree)
             assert score.log_probs == pytest.approx(expected, abs=1e-9)
         found.append(scores[0].log_prob)
-    assert abs(found[0] - found[1]) > 1e-6  # another tree, another score
+    assert abs(found[0] - found[1]) > 1e-6  # a different tree gives a different score
 
 
 @pytest.mark.parametrize("budget", [1, 60, 10_000])
-def test_a_masked_model_hides_each_token_in_turn(tokenizers: TokenizerPair, budget: int) -> None:
+def test_a_masked_model_masks_each_token_in_turn(tokenizers: TokenizerPair, budget: int) -> None:
     model, tokenizer = _model("mlm", tokenizers), tokenizers.source
     pairs = [("", line) for line in LINES]
     scores = MaskedScorer(model, tokenizers, SearchConfig(batch_tokens=budget)).score(pairs)
@@ -127,7 +127,7 @@ def test_a_masked_model_hides_each_token_in_turn(tokenizers: TokenizerPair, budg
         assert score.ends == 0
 
 
-def test_perplexities_by_hand(tokenizers: TokenizerPair) -> None:
+def test_perplexities_equal_those_computed_by_hand(tokenizers: TokenizerPair) -> None:
     model = _model("lm", tokenizers)
     lines = ["a bad cab", "cäb  dad", "d"]
     totals = Totals()
@@ -138,7 +138,7 @@ def test_perplexities_by_hand(tokenizers: TokenizerPair) -> None:
     log_probs = [value for line in lines for value in _stepped(model, tokenizers, "", line)]
     total = sum(log_probs)
     assert (totals.lines, totals.tokens) == (3, len(log_probs))
-    assert totals.words == 3 + 2 + 1 + 3  # and three ends
+    assert totals.words == 3 + 2 + 1 + 3  # plus three ends
     assert totals.bytes == len("a bad cab\ncäb  dad\nd\n".encode()) == 9 + 9 + 1 + 3  # ä is two bytes
     assert totals.log_prob == pytest.approx(total)
     assert totals.perplexity(totals.tokens) == pytest.approx(math.exp(-total / len(log_probs)))
@@ -147,7 +147,7 @@ def test_perplexities_by_hand(tokenizers: TokenizerPair) -> None:
     assert totals.unknown == 1
 
 
-def test_a_masked_model_counts_no_ends(tokenizers: TokenizerPair) -> None:
+def test_a_masked_model_does_not_count_ends(tokenizers: TokenizerPair) -> None:
     (score,) = MaskedScorer(_model("mlm", tokenizers), tokenizers, SearchConfig()).score([("", "bad cab")])
     totals = Totals()
     totals.add("bad cab", score)

@@ -22,12 +22,12 @@ from seqloom.types import BOS, EOS, Batch, Step, Tree
 from support.step_models import FITTED, FITTED_VOCABULARY, NEURAL, STEP_MODELS, batch_for, step_model, tolerance
 
 V, LONGEST = 6, 4
-SYMBOLS = range(EOS + 1, V)  # what an answer is made of
-EVERYTHING = len(SYMBOLS) ** LONGEST  # a beam of that many rows drops nothing
+SYMBOLS = range(EOS + 1, V)  # the tokens of an output
+EVERYTHING = len(SYMBOLS) ** LONGEST  # a beam of this size prunes nothing
 
 
 class RandomTree:
-    """A StepModel with a random distribution at every prefix: no row can stand in for another.
+    """StepModel with a random distribution for each prefix, so that swapped rows are noticed.
 
     The source's first id chooses the sentence; the state is the number of the prefix, and nothing is learned,
     rounded or shared, so that batching cannot change a single bit.
@@ -44,9 +44,7 @@ class RandomTree:
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
         prefix = torch.where(last == BOS, state, state * V + last)
         sentence = memory.repeat_interleave(len(last) // len(memory))
-        origin = (
-            (sentence.double() + 100 * prefix).view(-1, 1, 1, 1).expand(-1, 1, 1, 2)
-        )  # tells the row it came from
+        origin = (sentence.double() + 100 * prefix).view(-1, 1, 1, 1).expand(-1, 1, 1, 2)  # identifies the row
         return Step(self.table[sentence, prefix], prefix, origin)
 
     def log_probs(self, sentence: int, tokens: Sequence[int]) -> list[float]:
@@ -58,14 +56,14 @@ class RandomTree:
 
 
 def _sequences(longest: int, symbols: Sequence[int] = SYMBOLS) -> Iterator[tuple[int, ...]]:
-    """Every answer that ends within the maximum length, and every one that is cut there."""
+    """Yield all outputs that end within the maximum length, and all that are cut there."""
     for length in range(longest):
         yield from ((*tokens, EOS) for tokens in product(symbols, repeat=length))
     yield from product(symbols, repeat=longest)
 
 
 def _ranked(scored: dict[tuple[int, ...], float], penalty: float) -> list[tuple[bool, float, list[int]]]:
-    """(finished, score, tokens) of every sequence, best first, those that were cut last."""
+    """Return (finished, score, tokens) of each sequence, best first, and cut ones last."""
     ranked = [
         (tokens[-1] == EOS, total / len(tokens) ** penalty, [t for t in tokens if t != EOS])
         for tokens, total in scored.items()
@@ -80,7 +78,7 @@ def _batch(sentences: Sequence[int]) -> Batch:
 def _same(
     found: list[DecodedSequence], expected: list[tuple[bool, float, list[int]]], tolerance: float = 1e-12
 ) -> None:
-    """The same sequences with the same scores, best first; equal scores may come in any order."""
+    """Assert the same sequences with the same scores, best first; equal scores may be in any order."""
     assert [one.score for one in found] == pytest.approx([one[1] for one in expected], abs=tolerance)
     scores = {(finished, *tokens): score for finished, score, tokens in expected}
     assert {(one.finished, *one.tokens): one.score for one in found} == pytest.approx(scores, abs=tolerance)
@@ -88,7 +86,7 @@ def _same(
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("longest", [1, 3, LONGEST])
-def test_a_wide_beam_ranks_all_sequences_as_brute_force_does(penalty: float, longest: int) -> None:
+def test_an_exhaustive_beam_equals_brute_force(penalty: float, longest: int) -> None:
     model = RandomTree(sentences=3, seed=longest)
     found = beam_search(
         model, _batch([0, 1, 2]), BeamOptions(2 * EVERYTHING, Ranking(alpha=penalty)), max_lengths=[longest] * 3
@@ -100,7 +98,7 @@ def test_a_wide_beam_ranks_all_sequences_as_brute_force_does(penalty: float, lon
 
 @pytest.mark.parametrize("name", STEP_MODELS)
 @pytest.mark.parametrize("penalty", [0.0, 1.0])
-def test_a_wide_beam_over_a_real_model_equals_brute_force(name: str, penalty: float) -> None:
+def test_an_exhaustive_beam_over_a_real_model_equals_brute_force(name: str, penalty: float) -> None:
     model, sources, longest = step_model(name, V, seed=3), [[3, 4, 5, 3], [5]], 3
     symbols = SYMBOLS if name in NEURAL else range(EOS + 1, FITTED_VOCABULARY)
     found = beam_search(
@@ -118,7 +116,7 @@ def test_a_wide_beam_over_a_real_model_equals_brute_force(name: str, penalty: fl
 
 
 @pytest.mark.parametrize("name", STEP_MODELS)
-def test_the_batch_does_not_change_the_answer_of_a_real_model(name: str) -> None:
+def test_the_batch_does_not_change_the_output_of_a_real_model(name: str) -> None:
     vocabulary = FITTED_VOCABULARY if name in FITTED else 30
     model = step_model(name, vocabulary, seed=4)
     sources = [[5, 9, 12, 20, 7, 7], [8], [29, 4], [13, 17, 5], [9, 9, 9, 9, 9, 9, 9, 9, 9]]
@@ -138,7 +136,7 @@ def test_the_batch_does_not_change_the_answer_of_a_real_model(name: str) -> None
 
 
 def _forced(model: Any, batch: Batch, tokens: tuple[int, ...]) -> float:
-    """log P of the tokens, of which the last may be the end, under teacher forcing."""
+    """Return log P of the tokens, of which the last may be the end, by teacher forcing."""
     target = torch.tensor([[BOS, *tokens[:-1]]])
     with torch.no_grad():
         logits = model(replace(batch, target_in=target, target_lengths=torch.tensor([len(tokens)])))
@@ -147,7 +145,7 @@ def _forced(model: Any, batch: Batch, tokens: tuple[int, ...]) -> float:
 
 
 def _stepped(model: Any, batch: Batch, tokens: tuple[int, ...]) -> float:
-    """The same of a model without teacher forcing: one row, step by step."""
+    """Return the same for a model without teacher forcing: one row, step by step."""
     (memory, state), total = model.start(batch), 0.0
     for last, token in zip((BOS, *tokens), tokens, strict=False):
         step = model.step(memory, state, torch.tensor([last]))
@@ -156,7 +154,7 @@ def _stepped(model: Any, batch: Batch, tokens: tuple[int, ...]) -> float:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_beam_of_one_takes_the_best_token_each_time(seed: int) -> None:
+def test_a_beam_of_one_is_greedy(seed: int) -> None:
     model = RandomTree(sentences=4, seed=seed)
     for sentence, hypotheses in enumerate(
         beam_search(model, _batch(range(4)), BeamOptions(1, Ranking(alpha=0.0)), max_lengths=[LONGEST] * 4)
@@ -178,7 +176,7 @@ def test_a_beam_of_one_takes_the_best_token_each_time(seed: int) -> None:
     seed=st.integers(0, 5),
 )
 @settings(max_examples=60)
-def test_the_answer_is_the_same_alone_and_in_any_batch_and_order(
+def test_the_output_does_not_depend_on_the_batch_or_its_order(
     sentences: list[int], beam: int, penalty: float, seed: int
 ) -> None:
     model = RandomTree(sentences=6, seed=seed)
@@ -198,7 +196,7 @@ def test_the_answer_is_the_same_alone_and_in_any_batch_and_order(
 
 @given(seed=st.integers(0, 1000), beam=st.integers(1, 8), longest=st.integers(1, LONGEST))
 @settings(max_examples=60)
-def test_hypotheses_are_sorted_distinct_and_add_up(seed: int, beam: int, longest: int) -> None:
+def test_hypotheses_are_sorted_distinct_and_consistent(seed: int, beam: int, longest: int) -> None:
     model = RandomTree(sentences=2, seed=seed)
     for sentence, hypotheses in enumerate(
         beam_search(model, _batch([0, 1]), BeamOptions(beam, Ranking(alpha=0.7)), max_lengths=[longest] * 2)

@@ -1,4 +1,4 @@
-"""Decoding over shortlists against the reference decoder, to which a list is a mask of the whole vocabulary."""
+"""Decoding over shortlists against the reference search, which masks the full vocabulary."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def _same(fast: Sequence[DecodedSequence], slow: Sequence[DecodedSequence]) -> N
 SENTENCES = st.lists(
     st.tuples(
         st.lists(TOKENS, min_size=1, max_size=4),  # a source
-        st.sets(TOKENS, max_size=6),  # its list
-        st.lists(TOKENS, max_size=2),  # how the answer begins
+        st.sets(TOKENS, max_size=6),  # its shortlist
+        st.lists(TOKENS, max_size=2),  # its prefix
     ),
     min_size=1,
     max_size=4,
@@ -78,7 +78,7 @@ SENTENCES = st.lists(
     stop=st.sampled_from(["ahead", "count", "hopeless", "length"]),
 )
 @settings(max_examples=25, deadline=None)
-def test_a_batch_of_lists_gives_what_the_reference_gives_for_each(
+def test_a_batch_of_shortlists_equals_the_reference_search(
     name: str,
     sentences: list[tuple[list[int], set[int], list[int]]],
     groups: int,
@@ -110,7 +110,7 @@ def test_a_batch_of_lists_gives_what_the_reference_gives_for_each(
 
 @given(sentences=SENTENCES, seed=st.integers(0, 3))
 @settings(max_examples=25, deadline=None)
-def test_samples_over_lists_do_not_depend_on_the_batch(
+def test_samples_over_shortlists_do_not_depend_on_the_batch(
     sentences: list[tuple[list[int], set[int], list[int]]], seed: int
 ) -> None:
     model, options = _model("transformer"), SamplingConfig(samples=2, seed=seed)
@@ -130,7 +130,7 @@ def test_samples_over_lists_do_not_depend_on_the_batch(
         _same([choice.to_full(one) for one in together[i]], alone)
 
 
-def test_required_words_are_said_over_a_list_as_over_all() -> None:
+def test_required_words_over_a_shortlist_equal_those_over_a_mask() -> None:
     model, sentence, required = _model("transformer"), _batch([[5, 9, 4]]), [(7, 8)]
     allowed = _mask([{4, 5, 6, 7, 8}])
     choice = VocabularySubset(allowed)
@@ -145,14 +145,14 @@ def test_required_words_are_said_over_a_list_as_over_all() -> None:
     assert count_required(choice.to_full(fast[0]).tokens, required, edges) == 2
 
 
-def test_probabilities_are_renormalised_over_the_list() -> None:
+def test_probabilities_are_renormalised_over_the_shortlist() -> None:
     model, sentence = _model("lstm-additive"), _batch([[5, 9, 4]])
     choice = VocabularySubset(_mask([{4, 7}]))
     narrowed = choice.narrowed(model)
     memory, state = narrowed.start(sentence)
     step = narrowed.step(memory, state, torch.tensor([1]))
-    whole = model.step(*model.start(sentence), torch.tensor([1])).log_probs[0].exp()
+    full = model.step(*model.start(sentence), torch.tensor([1])).log_probs[0].exp()
     ids = [EOS, UNK, 4, 7]
-    expected = whole[ids] / whole[ids].sum()
+    expected = full[ids] / full[ids].sum()
     assert choice.ids.tolist() == [0, 1, EOS, UNK, 4, 7]
     torch.testing.assert_close(step.log_probs[0].exp(), torch.cat((torch.zeros(2).double(), expected)))

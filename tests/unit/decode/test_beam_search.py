@@ -19,7 +19,7 @@ V = 6
 
 
 class Table:
-    """A StepModel that looks up the last token, the same for every source."""
+    """StepModel with a table of distributions by last token, the same for every source."""
 
     def __init__(self, **rows: dict[int, float]) -> None:
         self.log_probs = torch.full((V, V), -30.0)
@@ -42,7 +42,7 @@ def _search(
     return beam_search(model, batch, BeamOptions(beam, Ranking(alpha=penalty)), max_lengths=longest)
 
 
-def test_a_beam_finds_what_greedy_search_misses() -> None:
+def test_beam_search_finds_better_hypotheses_than_greedy_search() -> None:
     model = Table(start={A: -0.5, B: -0.9}, a={EOS: -3.0}, b={EOS: -0.1})
     ((greedy,),) = _search(model, beam=1, longest=[5])
     assert greedy.tokens == [A]
@@ -53,25 +53,25 @@ def test_a_beam_finds_what_greedy_search_misses() -> None:
     assert best.log_probs == pytest.approx([-0.9, -0.1])
 
 
-def test_normalising_by_length_prefers_the_longer() -> None:
+def test_length_normalisation_prefers_longer_hypotheses() -> None:
     model = Table(start={EOS: -1.0, A: -0.5}, a={EOS: -0.9})
     assert [found.tokens for found in _search(model, beam=2, longest=[4])[0]][:2] == [[], [A]]
     assert [found.tokens for found in _search(model, beam=2, longest=[4], penalty=1.0)[0]][:2] == [[A], []]
 
 
-def test_padding_and_the_start_are_never_said() -> None:
+def test_padding_and_start_are_never_generated() -> None:
     model = Table(start={PAD: 0.0, BOS: 0.0, A: -2.0}, a={PAD: 0.0, BOS: 0.0, EOS: -2.0})
     assert _search(model, beam=1, longest=[5])[0][0].tokens == [A]
 
 
-def test_each_sentence_has_its_own_maximum() -> None:
+def test_each_sentence_has_its_own_maximum_length() -> None:
     model = Table(start={A: -0.1}, a={A: -0.1})
     found = _search(model, beam=1, longest=[2, 5, 1])
     assert [hypotheses[0].tokens for hypotheses in found] == [[A] * 2, [A] * 5, [A]]
     assert not any(hypotheses[0].finished for hypotheses in found)
 
 
-def test_what_was_cut_ranks_behind_what_ended() -> None:
+def test_cut_hypotheses_rank_after_finished_ones() -> None:
     model = Table(start={A: -0.1, EOS: -9.0}, a={A: -0.1, B: -0.2})
     found = _search(model, beam=4, longest=[3])[0]
     assert [one.finished for one in found] == sorted((one.finished for one in found), reverse=True)
@@ -79,23 +79,21 @@ def test_what_was_cut_ranks_behind_what_ended() -> None:
     assert max(one.score for one in found if not one.finished) > found[0].score
 
 
-def test_a_model_without_attention_can_be_asked_for_none() -> None:
+def test_a_model_without_attention_returns_none() -> None:
     assert _search(Table(start={EOS: 0.0}), beam=1, longest=[3])[0][0].attention is None
 
 
-def test_no_sentences_give_no_answers() -> None:
+def test_no_sentences_give_no_outputs() -> None:
     assert _search(Table(), beam=2, longest=[]) == []
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 150), st.integers(1, 20), st.integers(0, 10**6))
-def test_the_best_of_some_blocks_are_the_best_of_all(
-    sentences: int, rows: int, tokens: int, count: int, seed: int
-) -> None:
+def test_two_level_topk_equals_topk(sentences: int, rows: int, tokens: int, count: int, seed: int) -> None:
     random = torch.Generator().manual_seed(seed)
     scores = torch.randn(sentences, rows, tokens, generator=random)
-    scores[torch.rand(scores.shape, generator=random) < 0.3] = -math.inf  # what rules take out
+    scores[torch.rand(scores.shape, generator=random) < 0.3] = -math.inf  # excluded by rules
     totals = torch.randn(sentences, rows, generator=random)
-    totals[torch.rand(totals.shape, generator=random) < 0.2] = -math.inf  # rows that are over
+    totals[torch.rand(totals.shape, generator=random) < 0.2] = -math.inf  # finished rows
     sums = (totals.unsqueeze(2) + scores).flatten(1)
     expected = sums.sort(dim=1, descending=True).values[:, :count]
     row, token, possible = _best_sums(scores, totals, count)

@@ -1,4 +1,4 @@
-"""The coverage penalty: it uses the mean of all heads, whichever head the alignment is taken from."""
+"""Coverage penalty: it uses the mean of all heads, regardless of the alignment head."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VOCABULARY, SOURCE, LONGEST = 7, [4, 5, 6], 4
 
 
 class TwoHeads(StepModel):
-    """Random distributions, and two heads with a random attention each, by position and last token."""
+    """StepModel with random distributions and two heads of random attention, by position and last token."""
 
     def __init__(self, *, attends: bool = True) -> None:
         random = torch.Generator().manual_seed(3)
@@ -55,14 +55,14 @@ def _required(model: StepModel, head: Head | None) -> list[DecodedSequence]:
 
 
 @pytest.mark.parametrize("search", [_beam, _required])
-def test_the_alignment_head_changes_no_score(search: Callable[..., list[DecodedSequence]]) -> None:
+def test_the_alignment_head_does_not_change_scores(search: Callable[..., list[DecodedSequence]]) -> None:
     mean, head = search(TwoHeads(), None), search(TwoHeads(), Head(0, 1))
     assert [(one.tokens, one.score) for one in mean] == [(one.tokens, one.score) for one in head]
     pairs = [(one.attention, other.attention) for one, other in zip(mean, head, strict=True)]
     assert all(a is not None and b is not None and not torch.equal(a, b) for a, b in pairs)
 
 
-def test_the_reference_ranks_alike() -> None:
+def test_the_reference_search_ranks_identically() -> None:
     slow = reference_beam_search(TwoHeads(), SENTENCE, PLAN, max_length=LONGEST)
     fast = _beam(TwoHeads(), Head(0, 1))
     assert [one.tokens for one in fast] == [one.tokens for one in slow]
@@ -70,7 +70,9 @@ def test_the_reference_ranks_alike() -> None:
 
 
 @pytest.mark.parametrize("search", [_beam, _required])
-def test_a_model_without_attention_cannot_be_asked_for_it(search: Callable[..., list[DecodedSequence]]) -> None:
+def test_attention_of_a_model_without_attention_is_an_error(
+    search: Callable[..., list[DecodedSequence]],
+) -> None:
     with pytest.raises(SeqloomError, match="attention"):
         search(TwoHeads(attends=False), None)
     with pytest.raises(SeqloomError, match="coverage_penalty"):

@@ -1,4 +1,4 @@
-"""Requests are sharded over the processes of a group, and their outputs come back in order."""
+"""Requests are sharded over the processes of a group, and outputs are returned in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.process_groups import thread_group
 
 
 class Echo(Translator):
-    """Returns the line, and what was asked for it."""
+    """Translator that returns each line with its options."""
 
     engine, description, alternative = "echo", "An echo", "ask for less"
     capabilities = frozenset({"prefix", "sampling"})  # type: ignore[assignment]
@@ -38,7 +38,7 @@ class Echo(Translator):
 
 
 def together(size: int, work: Any) -> Any:
-    """Return the main process's result while the others serve."""
+    """Return the result of the main process while the others work for it."""
     with thread_group(size, Echo) as translator:
         return work(translator)
 
@@ -56,27 +56,27 @@ def test_outputs_are_in_the_order_of_the_lines(size: int) -> None:
     assert sum(seen) == len(LINES)
 
 
-def test_samples_go_by_the_key_of_their_request() -> None:
+def test_samples_depend_on_the_key_of_their_request() -> None:
     requests = [Request(line, key=key) for key, line in enumerate(LINES, 10)]
     found = together(2, lambda t: t.with_search({"longest": 4}).sample(requests, SamplingConfig(seed=3)))
     assert [one[0].text for one in found] == [f"{line} 3 {10 + i} 4" for i, line in enumerate(LINES)]
 
 
 class Wide(Echo):
-    """Widens its beam with the number of outputs, as phrase-based translators do."""
+    """Translator that widens its beam with the number of outputs, like phrase-based ones."""
 
     def with_search(self, options: Mapping[str, Any]) -> Self:
         wider = {"beam": options["nbest"]} if "nbest" in options else {}
         return super().with_search({**wider, **options})
 
 
-def test_search_options_are_changed_as_the_translator_changes_them() -> None:
+def test_search_options_are_changed_by_the_wrapped_translator() -> None:
     with thread_group(2, Wide) as translator:
         found = translator.translate(LINES, nbest=9)
     assert {one[0].score for one in found} == {9.0}
 
 
-def test_what_the_translator_cannot_do_is_refused_by_all() -> None:
+def test_missing_capabilities_are_refused() -> None:
     with pytest.raises(SeqloomError, match="An echo does not support alignments"):
         together(2, lambda t: t.translate(LINES, alignment=True))
 

@@ -1,4 +1,4 @@
-"""Several models as one: the mean of their distributions, in either space."""
+"""Ensembles: the mean of several distributions, in either space."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_distribution_is_the_weighted_mean(space: Any) -> None:
         assert_close(together.exp(), expected)
 
 
-def test_a_model_with_itself_is_itself() -> None:
+def test_an_ensemble_of_equal_models_equals_one_model() -> None:
     alone = member("transformer")
     batch = collate_ids(SOURCES, None, range(2))
     both = (alone, Ensemble([alone, alone]))
@@ -76,7 +76,7 @@ def test_rows_can_be_selected_across_members() -> None:
     assert_close(step.attention.sum(-1), torch.ones(4, 1, 1, dtype=torch.float64))
 
 
-def test_members_may_read_the_source_by_tokenizers_of_their_own() -> None:
+def test_members_may_have_their_own_source_tokenizers() -> None:
     first, second = member("transformer"), member("lstm-bilinear", source=40)
     other = collate_ids([[30, 31, 32, 33, 34], [35]], None, range(2))
     ensemble = Ensemble([first, second], other_batches=[other])
@@ -91,7 +91,7 @@ SEARCH = SearchConfig(beam=3, longest=6)
 
 
 def pair(sources: str) -> TokenizerPair:
-    """Characters; the target side is always the same."""
+    """Return character tokenizers with the same target vocabulary."""
     config = TextConfig(tokenizer="char", byte_fallback=False, joint=False)
     return TokenizerPair.train(config, lambda: [(sources, "abc cab")] * 20)
 
@@ -109,20 +109,20 @@ def texts(found: Any) -> list[list[tuple[str, float]]]:
     return [[(one.text, pytest.approx(one.score)) for one in many] for many in found]
 
 
-def test_a_translator_with_itself_translates_as_alone() -> None:
+def test_an_ensemble_of_equal_translators_equals_one_translator() -> None:
     alone = translator("transformer", pair("abc cab"))
     both = EnsembleTranslator([alone, alone])
     assert texts(both.translate(LINES, nbest=2)) == texts(alone.translate(LINES, nbest=2))
     assert both.search is alone.search
 
 
-def test_a_member_reads_lines_by_its_own_tokenizer_in_any_batch() -> None:
-    wide = pair("abc cab xyz uvw")  # more characters: other ids
+def test_a_member_uses_its_own_tokenizer_in_any_batch() -> None:
+    wide = pair("abc cab xyz uvw")  # more characters, so different ids
     first, second = translator("transformer", pair("abc cab")), translator("lstm-bilinear", wide, seed=2)
     assert first.tokenizers.source.encode("cab") != wide.source.encode("cab")
     both = EnsembleTranslator([first, second])
     (alone,) = both.translate(["cab bac a"], nbest=3)
-    for budget in (1, 10_000):  # alone or among others
+    for budget in (1, 10_000):  # one line per batch, or all lines in one
         found = both.with_search({"batch_tokens": budget}).translate(LINES, nbest=3)
         assert texts(found)[2] == texts([alone])[0]
     batches = [one.batch(one.encode([Request("cab bac a")], SEARCH)) for one in (first, second)]
@@ -131,7 +131,7 @@ def test_a_member_reads_lines_by_its_own_tokenizer_in_any_batch() -> None:
     assert [one.score for one in alone] == pytest.approx([one.score for one in expected[:3]])
 
 
-def test_an_ensemble_can_be_sampled() -> None:
+def test_an_ensemble_supports_sampling() -> None:
     tokenizers = pair("abc cab")
     both = EnsembleTranslator([translator("transformer", tokenizers), translator("lstm-last", tokenizers)])
     found = both.sample(LINES, SamplingConfig(samples=3))

@@ -35,7 +35,7 @@ def characters() -> Tokenizer:
 
 
 class Cycle(StepModel):
-    """A StepModel nearly sure to go on by `order`, from one token to the next; what it hears is kept."""
+    """StepModel that almost surely follows `order`, and records the tokens that it reads."""
 
     def __init__(self, tokenizer: Tokenizer, order: str) -> None:
         ids = [*tokenizer.encode(order), EOS]
@@ -46,7 +46,7 @@ class Cycle(StepModel):
         self.heard: list[list[int]] = []
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
-        assert (batch.source == EOS).all()  # of plain text, the source is nothing
+        assert (batch.source == EOS).all()  # the source of plain text is empty
         return batch.source, torch.zeros(len(batch.source), dtype=torch.long)
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
@@ -56,7 +56,7 @@ class Cycle(StepModel):
 
 @pytest.fixture(scope="module")
 def language_model() -> tuple[Any, Tokenizer]:
-    """A small language model with random weights."""
+    """Return a small language model with random weights."""
     tokenizer = _tokenizer("char")
     torch.manual_seed(4)
     entry = architecture("lm")
@@ -69,7 +69,7 @@ def _generator(model: Any, tokenizer: Tokenizer, *, max_length: int = 12, **sear
     return Generator(model, tokenizer, SearchConfig(**search), max_length=max_length)
 
 
-def test_texts_go_on_from_the_prompt(characters: Tokenizer) -> None:
+def test_texts_continue_the_prompt(characters: Tokenizer) -> None:
     generator = _generator(Cycle(characters, "abcd"), characters)
     for found in (
         generator.beam(["", "a", "dbc"], beam=2),
@@ -77,14 +77,14 @@ def test_texts_go_on_from_the_prompt(characters: Tokenizer) -> None:
     ):
         assert [best[0].text for best in found] == ["abcd", "abcd", "dbcd"]
         assert [best[0].tokens for best in found] == [("a", "b", "c", "d"), ("b", "c", "d"), ("d",)]
-        assert [len(best[0].token_log_probs) for best in found] == [5, 4, 2]  # the end, too
+        assert [len(best[0].token_log_probs) for best in found] == [5, 4, 2]  # including the end
         assert all(best[0].finished for best in found)
         for best in found:
             assert best[0].log_prob == pytest.approx(sum(best[0].token_log_probs), abs=1e-6)
-            assert -0.01 < best[0].log_prob <= 0  # of what follows the prompt, not of the prompt
+            assert -0.01 < best[0].log_prob <= 0  # of the continuation, without the prompt
 
 
-def test_the_model_hears_the_prompt_once(characters: Tokenizer) -> None:
+def test_the_model_reads_the_prompt_once(characters: Tokenizer) -> None:
     model = Cycle(characters, "abcd")
     _generator(model, characters).beam(["dbc"], beam=1)
     d, b, c = characters.encode("dbc")
@@ -92,19 +92,19 @@ def test_the_model_hears_the_prompt_once(characters: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "word"])
-def test_spaces_at_the_end_of_a_prompt_are_left_to_the_next_word(kind: Any) -> None:
+def test_trailing_spaces_of_a_prompt_are_dropped(kind: Any) -> None:
     tokenizer = _tokenizer(kind, vocab_size=20, collapse_spaces=False)
     generator = _generator(Cycle(tokenizer, "cab"), tokenizer)
     assert generator.encode("a bad \t ") == tokenizer.encode("a bad")
 
 
-def test_in_characters_a_space_is_a_token(characters: Tokenizer) -> None:
+def test_character_tokenizers_keep_spaces(characters: Tokenizer) -> None:
     tokenizer = _tokenizer("char", collapse_spaces=False)
     generator = _generator(Cycle(tokenizer, "a"), tokenizer)
     assert tokenizer.pieces(generator.encode("ab ")) == ["a", "b", "▁"]
 
 
-def test_the_maximum_length_counts_prompt_and_end(characters: Tokenizer) -> None:
+def test_the_maximum_length_includes_prompt_and_end(characters: Tokenizer) -> None:
     generator = _generator(Cycle(characters, "abcd"), characters, max_length=4)
     for limit, text, finished in ((None, "abcd", False), (3, "abc", False), (5, "abcd", True)):
         for (found,) in (
@@ -114,7 +114,7 @@ def test_the_maximum_length_counts_prompt_and_end(characters: Tokenizer) -> None
             assert (found[0].text, found[0].finished) == (text, finished)
 
 
-def test_a_prompt_without_room_is_an_error(characters: Tokenizer) -> None:
+def test_a_prompt_that_is_too_long_is_an_error(characters: Tokenizer) -> None:
     generator = _generator(Cycle(characters, "abcd"), characters)
     for call in (
         lambda: generator.beam(["abc"], beam=1, max_length=3),
@@ -125,7 +125,7 @@ def test_a_prompt_without_room_is_an_error(characters: Tokenizer) -> None:
         assert "--max-length" in error.value.hint
 
 
-def test_samples_depend_on_seed_and_prompt_alone(language_model: tuple[Any, Tokenizer]) -> None:
+def test_samples_depend_only_on_seed_and_prompt(language_model: tuple[Any, Tokenizer]) -> None:
     model, tokenizer = language_model
     prompts = ["", "a", "bad ca", "dad"]
     options = SamplingConfig(samples=3, seed=5)
@@ -144,7 +144,7 @@ def test_samples_depend_on_seed_and_prompt_alone(language_model: tuple[Any, Toke
     assert other != together
 
 
-def test_log_probabilities_are_those_of_steps(language_model: tuple[Any, Tokenizer]) -> None:
+def test_log_probabilities_equal_those_of_the_steps(language_model: tuple[Any, Tokenizer]) -> None:
     model, tokenizer = language_model
     generator = _generator(model, tokenizer)
     found = [*generator.sample(["ba"], SamplingConfig(samples=2))[0], *generator.beam(["ba"], 3, nbest=2)[0]]
@@ -158,8 +158,8 @@ def test_log_probabilities_are_those_of_steps(language_model: tuple[Any, Tokeniz
         assert one.token_log_probs == pytest.approx(values[2:], abs=1e-5)
 
 
-def test_a_beam_behind_a_prompt_is_the_beam_of_what_follows(language_model: tuple[Any, Tokenizer]) -> None:
-    """With a beam as wide as the space, the best text with that beginning."""
+def test_an_exhaustive_beam_finds_the_best_continuation(language_model: tuple[Any, Tokenizer]) -> None:
+    """A beam as large as the search space finds the best text that begins with the prompt."""
     model, tokenizer = language_model
     prompt, limit = tokenizer.encode("ca"), 3
     (found,) = beam_search(
@@ -181,13 +181,13 @@ def test_a_beam_behind_a_prompt_is_the_beam_of_what_follows(language_model: tupl
     assert best.score == pytest.approx(max(scores.values()), abs=1e-5)
 
 
-def test_behind_a_prompt_rows_can_be_selected(language_model: tuple[Any, Tokenizer]) -> None:
+def test_rows_can_be_selected_after_a_prompt(language_model: tuple[Any, Tokenizer]) -> None:
     model, tokenizer = language_model
     behind = ContinuationModel(model, tokenizer.encode("ab"))
     memory, state = behind.start(collate_ids([[]], None, [0]))
     state = select_rows(state, torch.tensor([0, 0]))
     first = behind.step(memory, state, torch.tensor([BOS, BOS]))
     again = behind.step(memory, state, torch.tensor([BOS, BOS]))
-    assert torch.equal(first.log_probs, again.log_probs)  # a step leaves the state as it was
+    assert torch.equal(first.log_probs, again.log_probs)  # a step does not change the state
     tokens = torch.tensor(tokenizer.encode("cd"))
     assert not torch.allclose(*behind.step(memory, first.state, tokens).log_probs)

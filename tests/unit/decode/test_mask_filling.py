@@ -19,7 +19,7 @@ LINES = ["a man is playing a guitar .", "two dogs are running , playing", "the w
 
 
 class Fixed(nn.Module):
-    """The same ranking at every position: each wanted piece is twice as likely as the next."""
+    """Model with the same ranking at every position: each piece is twice as likely as the next."""
 
     def __init__(self, tokenizer: Tokenizer, wanted: list[str]) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Fixed(nn.Module):
 
 
 class Neighbour(nn.Module):
-    """Sure that a position holds what stands before it."""
+    """Model that predicts the previous token at each position."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -77,10 +77,10 @@ def _pieces(tokenizer: Tokenizer, text: str) -> list[str]:
         ("([MASK])", "(", "x)", [False]),
     ],
 )
-def test_a_gap_may_touch_what_stands_beside_it(
+def test_a_gap_may_be_adjacent_to_text(
     tokenizer: Tokenizer, text: str, before: str, behind: str, begins: list[bool]
 ) -> None:
-    """The tokens before it are those of the text before it, those behind it go on from a word."""
+    """The tokens before a gap are those of the text before it; those after it continue a word."""
     gapped = Filler(nn.Identity(), tokenizer, SearchConfig()).encode(text)
     mask = tokenizer.symbol(MASK)
     assert gapped.begins == begins
@@ -96,7 +96,7 @@ def test_several_gaps(tokenizer: Tokenizer) -> None:
     assert gapped.ids.count(tokenizer.symbol(MASK)) == 4
 
 
-def test_lower_case_reaches_the_text_and_not_the_gap() -> None:
+def test_lowercasing_does_not_affect_the_mask() -> None:
     tokenizer = _tokenizer(lowercase=True)
     for text in ("A [MASK].", "A Man[MASK]", "[MASK]Man a", "A [MASK] Man."):
         ids = Filler(nn.Identity(), tokenizer, SearchConfig()).encode(text).ids
@@ -104,14 +104,14 @@ def test_lower_case_reaches_the_text_and_not_the_gap() -> None:
         assert tokenizer.decode(ids).replace(" ", "") == text.lower().replace("[mask]", MASK).replace(" ", "")
 
 
-def test_spaces_stay_where_they_are_kept() -> None:
+def test_spaces_are_kept_if_the_normalizer_keeps_them() -> None:
     tokenizer = _tokenizer(collapse_spaces=False)
     for text in ("a  [MASK]  man", " [MASK]", "a [MASK] "):
         ids = Filler(nn.Identity(), tokenizer, SearchConfig()).encode(text).ids
         assert tokenizer.decode(ids) == text
 
 
-def test_in_characters_the_spaces_are_tokens() -> None:
+def test_character_tokenizers_keep_spaces() -> None:
     tokenizer = _tokenizer("char")
     assert _pieces(tokenizer, "a m[MASK]n [MASK] is") == [*"a▁m", MASK, *"n▁", MASK, *"▁is"]
     filler = Filler(Neighbour(tokenizer.size), tokenizer, SearchConfig())
@@ -119,13 +119,13 @@ def test_in_characters_the_spaces_are_tokens() -> None:
     assert filler.fill(["a [MASK]n"])[0].text == "a  n"
 
 
-def test_of_words_a_gap_is_a_word() -> None:
+def test_with_word_tokenizers_a_gap_is_a_word() -> None:
     tokenizer = _tokenizer("word", byte_fallback=False, vocab_size=40)
     filler = Filler(Neighbour(tokenizer.size), tokenizer, SearchConfig())
     assert filler.fill(["a guitar [MASK] ."])[0].text == "a guitar guitar ."
 
 
-def test_candidates_come_with_their_probabilities(tokenizer: Tokenizer) -> None:
+def test_candidates_have_probabilities(tokenizer: Tokenizer) -> None:
     model = Fixed(tokenizer, ["▁guitar", "▁man", "▁red"])
     (filled,) = Filler(model, tokenizer, SearchConfig()).fill(["the [MASK]."], top=3)
     assert filled.text == "the guitar."
@@ -139,8 +139,8 @@ def test_candidates_come_with_their_probabilities(tokenizer: Tokenizer) -> None:
     )
 
 
-def test_only_what_can_be_written_there_is_offered(tokenizer: Tokenizer) -> None:
-    """Behind a space a token that begins a word; behind a letter one that goes on; never what is no text."""
+def test_candidates_fit_the_gap(tokenizer: Tokenizer) -> None:
+    """After a space, tokens that begin a word; after a letter, tokens that continue one; no special tokens."""
     model = Fixed(tokenizer, ["</s>", "<pad>", "▁[MASK]", "<unk>", "<s>", "▁guitar", "s", "▁man", "g"])
     filler = Filler(model, tokenizer, SearchConfig())
     (filled,) = filler.fill(["play[MASK] a [MASK]."], top=2)
@@ -151,14 +151,14 @@ def test_only_what_can_be_written_there_is_offered(tokenizer: Tokenizer) -> None
         assert not {"</s>", "<pad>", "[MASK]", "⁇", "<s>"} & {token for token, _ in gap}
 
 
-def test_what_cannot_be_read_is_shown_as_its_piece(tokenizer: Tokenizer) -> None:
+def test_unreadable_tokens_are_shown_as_pieces(tokenizer: Tokenizer) -> None:
     model = Fixed(tokenizer, ["▁", "<0xC3>"])
     filler = Filler(model, tokenizer, SearchConfig())
     assert filler.fill(["a [MASK]"])[0].gaps[0][0].token == "▁"
     assert filler.fill(["a[MASK]"])[0].gaps[0][0].token == "<0xC3>"
 
 
-def test_a_gap_is_filled_where_it_stands(tokenizer: Tokenizer) -> None:
+def test_each_gap_is_filled_by_its_own_context(tokenizer: Tokenizer) -> None:
     lines = ["a [MASK]", "the woman plays a red guitar [MASK]", "two [MASK] are man [MASK]"]
     filler = Filler(Neighbour(tokenizer.size), tokenizer, SearchConfig())
     wanted = ["a a", "the woman plays a red guitar guitar", "two two are man man"]
@@ -166,7 +166,7 @@ def test_a_gap_is_filled_where_it_stands(tokenizer: Tokenizer) -> None:
 
 
 @pytest.mark.parametrize("batch_tokens", [1, 20, 10_000])
-def test_every_line_gets_its_answer_in_order(tokenizer: Tokenizer, batch_tokens: int) -> None:
+def test_results_are_in_the_order_of_the_lines(tokenizer: Tokenizer, batch_tokens: int) -> None:
     words = ["a", "man", "guitar", "two", "dogs"]
     lines = [f"{word} [MASK] {'a ' * n}" for n, word in enumerate(words)]
     seen: list[int] = []
@@ -176,7 +176,7 @@ def test_every_line_gets_its_answer_in_order(tokenizer: Tokenizer, batch_tokens:
     assert sum(seen) == len(lines)
 
 
-def test_no_lines_give_no_answers(tokenizer: Tokenizer) -> None:
+def test_no_lines_give_no_results(tokenizer: Tokenizer) -> None:
     assert Filler(Neighbour(tokenizer.size), tokenizer, SearchConfig()).fill([]) == []
 
 

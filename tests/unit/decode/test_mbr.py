@@ -1,4 +1,4 @@
-"""The candidate that is most like the others."""
+"""Minimum Bayes risk: the candidate that is most similar to the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def same(one: str, other: str) -> float:
     return float(one == other)
 
 
-def test_the_consensus_wins_over_the_first() -> None:
+def test_the_consensus_beats_the_first_candidate() -> None:
     found = least_risk(hypotheses("x y z", "a b c", "a b d", "a b e"), sentence_utility("chrf"))
     assert found[0][0].text.startswith("a b") and found[-1][0].text == "x y z"
 
@@ -34,7 +34,7 @@ def test_weights_are_probabilities() -> None:
     assert [(one.text, value) for one, value in found] == [("a", 0.75), ("b", 0.25)]
 
 
-def test_it_is_the_sum_over_all_pairs() -> None:
+def test_the_utility_is_the_sum_over_all_pairs() -> None:
     texts = ["the cat sat on the mat", "a cat sat on a mat", "the dog ran", "the cat sat"]
     utility = sentence_utility("bleu")
     found = {one.text: value for one, value in least_risk(hypotheses(*texts), utility)}
@@ -43,7 +43,7 @@ def test_it_is_the_sum_over_all_pairs() -> None:
         assert found[text] == pytest.approx(expected)
 
 
-def test_drawn_candidates_weigh_the_same_and_found_ones_by_their_probability() -> None:
+def test_samples_have_equal_weights_and_nbest_lists_are_weighted() -> None:
     found = [
         Hypothesis("a b c", score=-1.0, log_prob=-800.0),  # e^-800 alone is 0 in floating point
         Hypothesis("x y z", score=-2.0, log_prob=-803.0),

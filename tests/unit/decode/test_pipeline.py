@@ -1,4 +1,4 @@
-"""Items are decoded in batches of similar length, and their results come back in order."""
+"""Items are decoded in batches of similar length, and results are returned in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def test_results_are_in_the_order_of_the_items() -> None:
     for places in batches:
         found.put(places, [items[i].upper() for i in places])
     assert found.results == ["AAA", "nothing", "B", "CCCC", "DD", "nothing"]
-    assert (sum(seen), seen[0]) == (len(items), 2)  # the empty ones are done at once
+    assert (sum(seen), seen[0]) == (len(items), 2)  # empty items are reported immediately
 
 
 def test_rows_share_the_budget() -> None:

@@ -1,4 +1,4 @@
-"""Scores by their formulas, and a bound that no continuation surpasses."""
+"""Scores against their formulas, and the upper bound for continuations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_unknown_names_are_errors() -> None:
         BeamOptions(5, stop="never")  # type: ignore[arg-type]
 
 
-def test_what_was_not_looked_at_costs() -> None:
+def test_source_tokens_without_attention_are_penalised() -> None:
     coverage = torch.tensor([1.2, 0.6, 0.2, 0.9])
     assert uncovered(coverage, 3) == pytest.approx(math.log(0.6) + math.log(0.2))
     assert uncovered(torch.full((3,), 2.0), 3) == 0.0
@@ -46,7 +46,7 @@ def test_what_was_not_looked_at_costs() -> None:
     steps=st.lists(st.floats(-5, 0), min_size=1, max_size=6),
     cost=st.floats(-9, 0),
 )
-def test_no_continuation_surpasses_the_bound(
+def test_no_continuation_exceeds_the_bound(
     norm: str, alpha: float, reward: float, coverage: float, log_prob: float, steps: list[float], cost: float
 ) -> None:
     ranking = Ranking(norm, alpha, reward, coverage)  # type: ignore[arg-type]

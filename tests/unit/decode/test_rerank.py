@@ -1,4 +1,4 @@
-"""The noisy channel over n-best lists."""
+"""Noisy-channel reranking of n-best lists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seqloom.types import Hypothesis
 
 
 class Table:
-    """Scores from a table, to see who was asked about what."""
+    """Scorer with a table of scores, which checks the pairs that it receives."""
 
     def __init__(self, known: dict[tuple[str, str], float]) -> None:
         self.known = known
@@ -41,7 +41,7 @@ REVERSE = Table({("a", "x"): -9.0, ("b c", "x"): -1.0, ("d", "y"): -4.0})
 LANGUAGE = Table({("", "a"): -5.0, ("", "b c"): -7.0, ("", "d"): -6.0})
 
 
-def test_each_model_is_asked_in_its_own_direction() -> None:
+def test_each_model_scores_in_its_own_direction() -> None:
     found = channels(["x", "y"], CANDIDATES, reverse=REVERSE, language=LANGUAGE)
     told = [[(one.hypothesis.text, one.direct, one.reverse, one.language) for one in many] for many in found]
     assert told == [[("a", -1.0, -9.0, -5.0), ("b c", -2.0, -1.0, -7.0)], [("d", -3.0, -4.0, -6.0)]]
@@ -55,12 +55,12 @@ def test_the_score_is_the_weighted_sum() -> None:
     assert [one.hypothesis.text for one in rerank(found, ChannelWeights(reverse=0.5))] == ["b c", "a"]
 
 
-def test_without_other_models_nothing_changes() -> None:
+def test_without_other_models_the_order_is_unchanged() -> None:
     found = channels(["x", "y"], CANDIDATES)
     assert [[one.hypothesis for one in rerank(many, ChannelWeights(1.0, 1.0))] for many in found] == CANDIDATES
 
 
-def test_the_weights_that_make_validation_best_are_found() -> None:
+def test_the_best_weights_on_validation_data_are_found() -> None:
     found = channels(["x", "y"], CANDIDATES, reverse=REVERSE, language=LANGUAGE)
     weights, value = fit_weights(found, lambda answers: float(answers[0] == "b c"))
     assert value == 1.0
@@ -77,20 +77,20 @@ def test_equal_scores_keep_the_order_of_the_search() -> None:
     assert [one.hypothesis.text for one in rerank(same, ChannelWeights(1.0, 1.0))] == ["a", "b", "c"]
 
 
-def test_the_quality_is_the_bleu_that_evaluation_tells() -> None:
+def test_the_quality_equals_the_bleu_of_evaluate() -> None:
     references = [["the cat sat on the mat", "a cat sat there"], ["two dogs run in the park"]]
     quality = bleu_against(references)
     for answers in (
         ["the cat sat on a mat", "two dogs run in the park"],
-        ["the cat sat on a mat", "two dogs in a park run"],  # the first answer again, its counts are known
-        ["two dogs run in the park", "the cat sat on a mat"],  # known answers of the wrong lines
+        ["the cat sat on a mat", "two dogs in a park run"],  # the first text again, with cached counts
+        ["two dogs run in the park", "the cat sat on a mat"],  # cached texts on other lines
     ):
         (expected,) = evaluate(answers, references, "bleu", bootstrap=0)
         assert quality(answers) == pytest.approx(expected.value)
 
 
 @pytest.mark.parametrize(("nbest", "beam"), [(2, 5), (9, 9)])
-def test_the_channel_ranks_what_the_search_finds(nbest: int, beam: int) -> None:
+def test_the_channel_reranks_the_nbest_list(nbest: int, beam: int) -> None:
     asked: dict[str, Any] = {}
 
     def translate(lines: Sequence[str], **options: Any) -> list[list[Hypothesis]]:
@@ -101,4 +101,4 @@ def test_the_channel_ranks_what_the_search_finds(nbest: int, beam: int) -> None:
     channel = NoisyChannel(found, nbest, reverse=REVERSE, language=LANGUAGE)
     ranked = channel.translate(["x", "y"], ChannelWeights(reverse=0.5))
     assert [[one.hypothesis.text for one in many] for many in ranked] == [["b c", "a"], ["d"]]
-    assert (asked["nbest"], asked["beam"]) == (nbest, beam)  # a beam is never narrower than what is asked of it
+    assert (asked["nbest"], asked["beam"]) == (nbest, beam)  # the beam is at least nbest

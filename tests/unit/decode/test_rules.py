@@ -1,4 +1,4 @@
-"""Tokens that must not follow are taken out; a naive list of rules says the same."""
+"""Rules against a naive implementation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ids = st.integers(4, SIZE - 1)
 def left(
     rules: Rules, tokens: Sequence[Sequence[int]], sentences: Sequence[int] | None = None
 ) -> list[set[int]]:
-    """The tokens that may follow in every row."""
+    """Return the allowed next tokens of each row."""
     log_probs = torch.full((len(tokens), SIZE), -1.0)
     rows = torch.tensor(sentences if sentences is not None else range(len(tokens)))
     rules.apply(log_probs, torch.tensor(tokens, dtype=torch.long).view(len(tokens), -1), lambda: rows)
@@ -59,7 +59,7 @@ def naive(rules: Rules, said: list[int], sentence: int) -> set[int]:
     context=st.lists(ids, max_size=3),
 )
 @settings(max_examples=200, deadline=None)
-def test_the_rules_say_what_a_list_of_them_says(
+def test_the_rules_equal_a_naive_implementation(
     tokens: list[list[int]],
     forbidden: list[list[int]],
     prefixes: list[list[int]],
@@ -75,7 +75,7 @@ def test_the_rules_say_what_a_list_of_them_says(
     assert left(rules, tokens, sentences) == expected
 
 
-def test_without_rules_only_padding_and_the_start_are_out() -> None:
+def test_without_rules_only_padding_and_start_are_excluded() -> None:
     assert left(Rules(), [[5, 6]]) == [set(range(SIZE)) - {PAD, BOS}]
 
 

@@ -27,7 +27,7 @@ HALVES = {A: 0.5, EOS: 0.5}
 
 
 class Counting:
-    """A StepModel with the same distribution everywhere that notes how many rows each step had."""
+    """StepModel with the same distribution everywhere, which records the number of rows of each step."""
 
     def __init__(self, probs: dict[int, float]) -> None:
         self.log_probs = torch.full((V,), -torch.inf)
@@ -53,7 +53,7 @@ def _sample(
     return sample(model, batch, options=SamplingConfig(**options), max_lengths=longest, prefixes=prefixes)
 
 
-def test_a_sentence_has_as_many_samples_as_asked_and_each_its_numbers() -> None:
+def test_each_sentence_has_the_requested_number_of_samples() -> None:
     found = _sample(Counting(HALVES), [4, 1], samples=30)
     assert [len(samples) for samples in found] == [30, 30]
     for samples, longest in zip(found, (4, 1), strict=True):
@@ -79,12 +79,12 @@ def test_padding_and_the_start_are_never_drawn() -> None:
     assert {token for one in found for token in one.tokens} == {A}
 
 
-def test_another_seed_gives_other_samples_and_the_same_seed_the_same() -> None:
+def test_samples_depend_on_the_seed() -> None:
     model = Counting({A: 0.45, B: 0.45, EOS: 0.1})
     one, same, other = (_sample(model, [9], samples=20, seed=seed) for seed in (1, 1, 2))
     assert one == same
     assert [found.tokens for found in one[0]] != [found.tokens for found in other[0]]
-    assert len({tuple(found.tokens) for found in one[0]}) > 10  # and one sample is not the next
+    assert len({tuple(found.tokens) for found in one[0]}) > 10  # and samples differ from each other
 
 
 def test_equal_sentences_get_equal_samples_unless_their_keys_differ() -> None:
@@ -96,33 +96,35 @@ def test_equal_sentences_get_equal_samples_unless_their_keys_differ() -> None:
     assert first == third != second
 
 
-def test_a_longer_maximum_does_not_change_what_comes_before() -> None:
+def test_a_larger_maximum_length_does_not_change_earlier_tokens() -> None:
     model = Counting({A: 0.5, B: 0.45, EOS: 0.05})
     short, long = (_sample(model, [longest], samples=9)[0] for longest in (3, 12))
     assert [one.tokens for one in short] == [one.tokens[:3] for one in long]
 
 
-def test_prefixes_begin_the_answers_and_may_differ_in_length() -> None:
+def test_samples_begin_with_prefixes_of_any_length() -> None:
     prefixes = [[B, B, A], [B], []]
     found = _sample(Counting({A: 0.7, EOS: 0.2, B: 0.1}), [5, 5, 5], prefixes, samples=10)
     for prefix, samples in zip(prefixes, found, strict=True):
         for one in samples:
             assert one.tokens[: len(prefix)] == prefix
             given = [math.log({A: 0.7, B: 0.1}[token]) for token in prefix]
-            assert one.log_probs[: len(prefix)] == pytest.approx(given)  # their own, of all samples
+            assert one.log_probs[: len(prefix)] == pytest.approx(
+                given
+            )  # of each sentence's own prefix, for all samples
             assert len(one.tokens) <= 5
             assert one.score == pytest.approx(sum(one.log_probs))
     assert len({len(one.tokens) for one in found[1]}) > 1
 
 
-def test_the_prefix_that_all_share_is_fed_once_for_all_samples() -> None:
+def test_the_shared_prefix_length_is_read_once_for_all_samples() -> None:
     model = Counting(HALVES)
     _sample(model, [9, 9], [[A, A, A], [A, B]], samples=4)
     assert model.rows[:3] == [(2, 2), (2, 2), (2, 8)]
     assert model.fed[:4] == [[BOS] * 2, [A] * 2, [A] * 4 + [B] * 4, [A] * 4 + model.fed[3][4:]]
 
 
-def test_rows_that_are_done_are_dropped() -> None:
+def test_finished_rows_are_dropped() -> None:
     model = Counting(HALVES)
     found = _sample(model, [40, 40], samples=50)
     lengths = [[len(one.tokens) + 1 for one in samples] for samples in found]
@@ -133,7 +135,7 @@ def test_rows_that_are_done_are_dropped() -> None:
     assert len(model.rows) == max(map(max, lengths))
 
 
-def test_tokens_that_tie_at_the_border_all_stay() -> None:
+def test_tokens_that_tie_at_the_threshold_are_all_kept() -> None:
     weights = torch.tensor([[0.1, 0.3, 0.3, 0.3]]).log()
     for left in (
         keep_top_k(weights, 2),
@@ -144,15 +146,15 @@ def test_tokens_that_tie_at_the_border_all_stay() -> None:
         assert left.isfinite().tolist() == [[False, True, True, True]]
 
 
-def test_filters_leave_what_they_are_given_alone() -> None:
+def test_filters_do_not_change_their_input() -> None:
     log_probs = torch.randn(3, 9).log_softmax(-1)
     before = log_probs.clone()
     truncated(log_probs, SamplingConfig(temperature=0.5, top_k=3, top_p=0.5, min_p=0.1, typical=0.5))
     assert torch.equal(log_probs, before)
 
 
-def test_random_numbers_are_fixed_by_what_they_are_for() -> None:
-    """Literal values: a sample made today is made again by every later version."""
+def test_random_numbers_are_reproducible() -> None:
+    """Literal values, because every later version must reproduce the samples."""
     assert uniforms(1, 2, 3, 4).tolist() == uniforms(1, 2, 3, 9).tolist()[:4]
     assert uniforms(1, 2, 3, 2).tolist() == [0.15499955367122553, 0.014447058181138228]
     ways = [(1, 2, 3), (2, 1, 3), (1, 3, 2), (12, 3, 0), (1, 23, 0)]
@@ -186,18 +188,18 @@ def test_no_sentences_give_no_samples() -> None:
     ],
     ids=str,
 )
-def test_an_impossible_option_is_one_sentence(values: dict[str, float], message: str) -> None:
+def test_an_impossible_option_is_an_error(values: dict[str, float], message: str) -> None:
     with pytest.raises(SeqloomError, match=message):
         SamplingConfig.checked(values, "sampling")
 
 
-def test_a_prefix_that_leaves_nothing_to_draw_is_an_error() -> None:
+def test_a_prefix_of_maximum_length_is_an_error() -> None:
     with pytest.raises(SeqloomError, match=r"prefix of sentence 2 has 3 tokens, .* maximum length is 3"):
         _sample(Counting(HALVES), [4, 3], [[A, A, A], [A, A, A]])
 
 
 @pytest.mark.parametrize("symbol", [PAD, BOS, EOS])
-def test_a_prefix_with_a_symbol_that_is_no_text_is_an_error(symbol: int) -> None:
+def test_a_prefix_with_a_special_symbol_is_an_error(symbol: int) -> None:
     with pytest.raises(SeqloomError, match=f"prefix of sentence 1 contains the id {symbol}"):
         _sample(Counting(HALVES), [4], [[A, symbol]])
 

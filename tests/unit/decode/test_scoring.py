@@ -21,7 +21,7 @@ WIDTH = 4
 
 
 class Texts(SequenceModel):
-    """A model of no interest: what it sees at a position is a vector of the token there."""
+    """Trivial model: the hidden vector at a position depends only on the token there."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -64,7 +64,9 @@ def test_batches_stay_within_the_budget_and_progress_adds_up(tokenizers: Tokeniz
     assert all(shape.numel() <= 40 for shape in model.shapes)
 
 
-def test_few_logits_at_a_time_give_the_same(tokenizers: TokenizerPair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_logits_at_a_time_give_the_same_scores(
+    tokenizers: TokenizerPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scorer = ForcedScorer(Texts(tokenizers.target.size), tokenizers, SearchConfig())
     whole = scorer.score(PAIRS)
     monkeypatch.setattr(scoring, "_LOGITS", 1)
@@ -84,8 +86,8 @@ def test_unknown_tokens_are_counted(tokenizers: TokenizerPair) -> None:
     assert score.unknown == tokenizers.target.encode("axbya").count(UNK) == 2
 
 
-def test_the_run_may_search_with_any_beam(tokenizers: TokenizerPair) -> None:
-    """Rows of a beam are no rows of a score: as many lines share a batch, whatever the beam."""
+def test_the_beam_of_the_run_does_not_affect_batches(tokenizers: TokenizerPair) -> None:
+    """Scoring needs one row per line, so the batch size does not depend on the beam."""
     models = {beam: Texts(tokenizers.target.size) for beam in (1, 7)}
     for beam, model in models.items():
         ForcedScorer(model, tokenizers, SearchConfig(batch_tokens=60, beam=beam)).score(PAIRS)
@@ -98,28 +100,28 @@ def test_a_tree_that_does_not_fit_is_an_error(tokenizers: TokenizerPair) -> None
         scorer.score([("a b", "a"), ("a b", "a")], heads=[(2, 0), (0,)])
 
 
-def test_a_score_adds_up() -> None:
+def test_a_score_is_a_sum() -> None:
     score = SequenceScore(("a", "b"), (-1.0, -2.0, -0.5))
     assert (score.log_prob, score.mean, score.ends) == (-3.5, pytest.approx(-3.5 / 3), 1)
     assert SequenceScore(("a",), (-1.0,)).ends == 0
     assert SequenceScore((), ()).mean == 0
 
 
-def test_totals_of_nothing_and_of_the_impossible() -> None:
+def test_totals_of_nothing_and_of_impossible_texts() -> None:
     assert Totals().perplexity(0) == 1
     totals = Totals()
     totals.add("a", SequenceScore(("a",), (-1e6, -1e6)))
     assert totals.perplexity(totals.tokens) == math.inf
 
 
-def test_a_masked_scorer_needs_the_symbol() -> None:
+def test_a_masked_scorer_needs_the_mask_symbol() -> None:
     plain = TokenizerPair.train(TextConfig(tokenizer="char"), lambda: [("a", "a")])
     with pytest.raises(Exception, match=r"does not know the symbol \[MASK\]"):
         MaskedScorer(SimpleNamespace(), plain, SearchConfig())
 
 
 class Steps(StepModel):
-    """The model `Texts` that can only be asked one token after the other."""
+    """The model `Texts` as a step-by-step model."""
 
     def __init__(self, model: Texts) -> None:
         self.model = model

@@ -1,4 +1,4 @@
-"""Shortlists: whose tokens they hold, their file, and translators that use them."""
+"""Shortlists: their tokens, their file, and translators that use them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tokenizers() -> TokenizerPair:
 
 @pytest.fixture(scope="module")
 def table(tokenizers: TokenizerPair) -> Shortlist:
-    """Every letter may become the next two tokens; the end and unknown may always be said."""
+    """Return a table where each letter may become the next two tokens; end and unknown are always allowed."""
     size = tokenizers.target.size
     translations = torch.full((tokenizers.source.size, N), UNK)
     for token in range(UNK + 1, size):
@@ -51,7 +51,7 @@ def _translator(tokenizers: TokenizerPair, table: Shortlist | None, **search: An
     return TorchTranslator(model, tokenizers, options, shortlist=None if table is None else lambda: table)
 
 
-def test_a_list_has_translations_of_its_own_source_and_what_its_answer_needs(table: Shortlist) -> None:
+def test_a_shortlist_has_translations_of_its_source_and_additional_tokens(table: Shortlist) -> None:
     allowed = table.allowed(torch.tensor([[5, 6, EOS], [7, EOS, PAD]]), [[BOS], [4]])
     assert [row.nonzero().squeeze(1).tolist() for row in allowed] == [[2, 3, 5, 6, 7], [2, 3, 4, 7, 8]]
 
@@ -65,7 +65,7 @@ def test_all_bytes_are_special_and_words_are_not() -> None:
     assert set(tokenizer.encode("a b c")).isdisjoint(special)
 
 
-def test_a_saved_table_is_the_same(table: Shortlist, tokenizers: TokenizerPair, tmp_path: Path) -> None:
+def test_a_saved_table_is_unchanged(table: Shortlist, tokenizers: TokenizerPair, tmp_path: Path) -> None:
     table.save(tmp_path / "shortlist", tokenizers)
     again = Shortlist.load(tmp_path / "shortlist", tokenizers)
     assert again.digest == table.digest
@@ -99,7 +99,7 @@ def test_a_table_of_other_tokenizers_is_refused(
         Shortlist.load(tmp_path, tokenizers)
 
 
-def test_new_numbers_there_and_back() -> None:
+def test_ids_round_trip_through_the_subset() -> None:
     allowed = torch.zeros(2, 12, dtype=torch.bool)
     allowed[0, [2, 3, 7]], allowed[1, [2, 3, 9]] = True, True
     choice = VocabularySubset(allowed)
@@ -112,7 +112,7 @@ def test_new_numbers_there_and_back() -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_an_answer_does_not_depend_on_its_batch(table: Shortlist, tokenizers: TokenizerPair, beam: int) -> None:
+def test_an_output_does_not_depend_on_its_batch(table: Shortlist, tokenizers: TokenizerPair, beam: int) -> None:
     translator = _translator(tokenizers, table, beam=beam)
     together = translator.translate(LINES)
     for line, (found,) in zip(LINES, together, strict=True):
@@ -125,7 +125,7 @@ def test_an_answer_does_not_depend_on_its_batch(table: Shortlist, tokenizers: To
 
 def test_samples_do_not_depend_on_their_batch(table: Shortlist, tokenizers: TokenizerPair) -> None:
     translator, options = _translator(tokenizers, table), SamplingConfig(samples=3, temperature=9)
-    prefixes = ["", "h", "", "gg", "e"]  # their new numbers depend on the batch, the samples do not
+    prefixes = ["", "h", "", "gg", "e"]  # their new ids depend on the batch, but the samples do not
     requests = [Request(line, prefix) for line, prefix in zip(LINES, prefixes, strict=True)]
     together = translator.sample(requests, options)
     for line, prefix, found in zip(LINES, prefixes, together, strict=True):
@@ -134,7 +134,9 @@ def test_samples_do_not_depend_on_their_batch(table: Shortlist, tokenizers: Toke
         assert all(one.text.startswith(prefix) for one in found if line)
 
 
-def test_beginnings_and_required_words_may_be_off_the_list(table: Shortlist, tokenizers: TokenizerPair) -> None:
+def test_prefixes_and_required_words_may_be_outside_the_shortlist(
+    table: Shortlist, tokenizers: TokenizerPair
+) -> None:
     translator = _translator(tokenizers, table, beam=3)
     ((begun,), (other,)) = translator.translate([Request("a", "hh"), Request("b", "g")])
     assert begun.text.startswith("hh") and other.text.startswith("g")
@@ -144,7 +146,7 @@ def test_beginnings_and_required_words_may_be_off_the_list(table: Shortlist, tok
     assert without.text.startswith("e") and not set("ha") & set(without.text)
 
 
-def test_without_a_table_an_answer_is_refused(tokenizers: TokenizerPair) -> None:
+def test_a_missing_table_is_an_error(tokenizers: TokenizerPair) -> None:
     with pytest.raises(SeqloomError, match="This model has no shortlist"):
         _translator(tokenizers, None).translate(["a"])
 
@@ -163,7 +165,7 @@ def test_a_model_without_an_output_layer_is_refused(table: Shortlist, tokenizers
 
 
 @pytest.mark.parametrize("space", ["probability", "log"])
-def test_members_of_an_ensemble_vote_on_one_list(
+def test_members_of_an_ensemble_share_a_shortlist(
     table: Shortlist, tokenizers: TokenizerPair, space: Any
 ) -> None:
     one = _translator(tokenizers, table, beam=2)
@@ -173,7 +175,7 @@ def test_members_of_an_ensemble_vote_on_one_list(
         assert voted.log_prob == pytest.approx(alone.log_prob, abs=1e-9)
 
 
-def test_members_with_different_lists_are_refused(table: Shortlist, tokenizers: TokenizerPair) -> None:
+def test_members_with_different_shortlists_are_refused(table: Shortlist, tokenizers: TokenizerPair) -> None:
     other = Shortlist(torch.tensor([EOS, UNK, UNK + 1]), table.translations, table.size)
     members = [_translator(tokenizers, table), _translator(tokenizers, other)]
     with pytest.raises(SeqloomError, match="have different shortlists"):

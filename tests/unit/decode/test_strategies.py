@@ -1,4 +1,4 @@
-"""Decoding strategies over any translator: what each asks of it, and how it ranks what it gets."""
+"""Decoding strategies over any translator: their requests, and their ranking of the outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seqloom.types import Hypothesis, Request
 
 
 class Fixed(Translator):
-    """Returns fixed candidates, and keeps what it was asked for."""
+    """Translator that returns fixed candidates and records its calls."""
 
     engine, description, alternative = "fixed", "A fixed list", "ask for less"
     capabilities = frozenset({"nbest", "sampling"})  # type: ignore[assignment]
@@ -81,13 +81,13 @@ def test_the_number_of_outputs_per_line_is_known(name: str, options: dict[str, i
     assert len(strategy.translate(translator, ["x"])[0]) == expected
 
 
-def test_a_beam_search_passes_its_options_on() -> None:
+def test_beam_search_passes_on_its_options() -> None:
     translator = Fixed(*FOUND)
     make_strategy("beam", {"beam": 7, "nbest": 2}).translate(translator, ["x"])
     assert [(search.beam, search.nbest) for search in translator.searches] == [(7, 2)]
 
 
-def test_samples_are_as_they_are_drawn() -> None:
+def test_samples_keep_the_order_in_which_they_are_drawn() -> None:
     (found,) = make_strategy("sample", {"samples": 3}).translate(Fixed(*FOUND), ["x"])
     assert [one.text for one in found] == ["a b", "a c", "a b"]
     with pytest.raises(SeqloomError, match="does not support alignments"):
@@ -95,7 +95,7 @@ def test_samples_are_as_they_are_drawn() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"beam": 4}])
-def test_minimum_bayes_risk_prefers_what_resembles_the_others(options: dict[str, Any]) -> None:
+def test_minimum_bayes_risk_prefers_the_most_similar_candidate(options: dict[str, Any]) -> None:
     translator = Fixed(*FOUND)
     (found,) = make_strategy("mbr", {"nbest": 3, **options}).translate(translator, ["x"])
     assert found[0].text == "a b" and found[-1].text == "d"

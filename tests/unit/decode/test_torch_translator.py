@@ -19,7 +19,7 @@ LINES = ["abc", "", "a", "cab bac", "b a", "ccccccccc"]
 
 
 class Copier(StepModel):
-    """A StepModel that is nearly sure to say the source again, and looks where it reads."""
+    """StepModel that almost surely copies the source, with attention on the copied token."""
 
     def __init__(self, vocabulary: int, *, endless: bool = False) -> None:
         self.vocabulary = vocabulary
@@ -37,7 +37,7 @@ class Copier(StepModel):
         if self.endless:
             wanted = wanted.where(wanted != EOS, 5)
         logits = 8.0 * one_hot(wanted, self.vocabulary)
-        logits[:, EOS] -= 1.0  # an end too early is less likely than all else
+        logits[:, EOS] -= 1.0  # an early end is less likely than any other token
         log_probs = logits.log_softmax(-1)
         return Step(log_probs, state + 1, one_hot(here, source.shape[1]).float()[:, None, None])
 
@@ -55,21 +55,21 @@ def _translator(tokenizers: TokenizerPair, *, endless: bool = False, **search: A
 
 @pytest.mark.parametrize("batch_tokens", [1, 40, 10_000])
 @pytest.mark.parametrize("beam", [1, 3])
-def test_every_line_gets_its_answer_in_order(tokenizers: TokenizerPair, batch_tokens: int, beam: int) -> None:
+def test_outputs_are_in_the_order_of_the_lines(tokenizers: TokenizerPair, batch_tokens: int, beam: int) -> None:
     translator = _translator(tokenizers, beam=beam, batch_tokens=batch_tokens)
     answers = translator.translate(LINES)
     assert [best[0].text for best in answers] == LINES
     assert all(best[0].finished for best in answers)
 
 
-def test_the_options_of_a_call_come_before_the_configured_ones(tokenizers: TokenizerPair) -> None:
+def test_the_options_of_a_call_override_the_configured_ones(tokenizers: TokenizerPair) -> None:
     translator = _translator(tokenizers, beam=2, nbest=2)
     assert [len(best) for best in translator.translate(["ab", "c"])] == [2, 2]
     assert [len(best) for best in translator.translate(["ab", "c"], beam=4, nbest=3)] == [3, 3]
     assert [len(best) for best in translator.translate(["ab", "c"], nbest=1)] == [1, 1]
 
 
-def test_more_answers_than_the_beam_can_give_are_an_error(tokenizers: TokenizerPair) -> None:
+def test_nbest_above_beam_is_an_error(tokenizers: TokenizerPair) -> None:
     with pytest.raises(SeqloomError, match=r"search\.nbest=4 exceeds search\.beam=2"):
         _translator(tokenizers).translate(["a"], beam=2, nbest=4)
 
@@ -79,7 +79,7 @@ def test_options_that_are_not_search_options_are_an_error(tokenizers: TokenizerP
         _translator(tokenizers).translate(["a"], {"beam": 2})  # type: ignore[arg-type]
 
 
-def test_an_answer_carries_its_numbers(tokenizers: TokenizerPair) -> None:
+def test_an_output_has_scores_and_tokens(tokenizers: TokenizerPair) -> None:
     ((best,),) = _translator(tokenizers, beam=2, length_penalty=1.0).translate(["cab"], alignment=True)
     assert best.tokens == best.source_tokens == ("c", "a", "b")
     assert len(best.token_log_probs) == 4  # the end of sentence is the last
@@ -94,7 +94,7 @@ def test_alignments_are_as_long_as_their_own_source(tokenizers: TokenizerPair) -
     assert _translator(tokenizers).translate(["a"])[0][0].alignment == ()
 
 
-def test_an_answer_that_does_not_end_is_cut_and_marked(tokenizers: TokenizerPair) -> None:
+def test_an_output_that_does_not_end_is_cut_and_marked(tokenizers: TokenizerPair) -> None:
     translator = _translator(tokenizers, endless=True, beam=1, max_length_factor=2, max_length_extra=3)
     ((best,),) = translator.translate(["ab"])
     assert not best.finished
@@ -108,11 +108,11 @@ def test_progress_adds_up(tokenizers: TokenizerPair) -> None:
     assert len(seen) > 1
 
 
-def test_no_lines_give_no_answers(tokenizers: TokenizerPair) -> None:
+def test_no_lines_give_no_outputs(tokenizers: TokenizerPair) -> None:
     assert _translator(tokenizers).translate([]) == []
 
 
-def test_groups_stay_within_the_budget_and_cover_all_lines() -> None:
+def test_batches_stay_within_the_budget_and_cover_all_lines() -> None:
     lengths = [5, 0, 9, 1, 5, 30, 2, 0, 9]
     groups = list(batches_by_length(lengths, batch_tokens=48, rows=2))
     assert sorted(i for group in groups for i in group) == [0, 2, 3, 4, 5, 6, 8]
@@ -123,7 +123,7 @@ def test_groups_stay_within_the_budget_and_cover_all_lines() -> None:
 
 
 class TreeReader(Copier):
-    """Remembers the trees that it was given."""
+    """StepModel that records the trees that it receives."""
 
     reads_trees = True
     heads: Tensor | None = None
@@ -133,7 +133,7 @@ class TreeReader(Copier):
         return super().start(batch)
 
 
-def test_trees_go_to_the_model_by_tokens(tokenizers: TokenizerPair) -> None:
+def test_the_model_gets_trees_over_tokens(tokenizers: TokenizerPair) -> None:
     model = TreeReader(tokenizers.target.size)
     translator = TorchTranslator(model, tokenizers, SearchConfig(batch_tokens=10_000))
     answers = translator.translate([Request("a b", tree=(2, 0)), "", Request("cab", tree=(0,))])
@@ -141,7 +141,7 @@ def test_trees_go_to_the_model_by_tokens(tokenizers: TokenizerPair) -> None:
     assert model.heads is not None
     assert model.heads.tolist() == [[2, 0, -1, 0], [0, -1, -1, 0]]  # a ▁ b; c a b
     translator.translate([Request("a b", tree=(2, 0)), "cab"])
-    assert model.heads is None  # a line without a tree: the model says so if it needs one
+    assert model.heads is None  # a line without a tree; the model raises if it needs one
     translator.translate(["a b", "cab"])
     assert model.heads is None
 
@@ -155,7 +155,7 @@ def test_a_tree_that_does_not_fit_its_line(tokenizers: TokenizerPair) -> None:
 
 
 def _unsure(tokenizers: TokenizerPair, **search: Any) -> TorchTranslator:
-    """A translator to whom every token is as likely as any other."""
+    """Return a translator for which all tokens are equally likely."""
 
     class Unsure(Copier):
         def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
@@ -175,7 +175,7 @@ def test_samples_do_not_depend_on_the_batch(tokenizers: TokenizerPair) -> None:
     assert len({one.text for many in alone for one in many}) > 6
 
 
-def test_keys_tell_equal_lines_apart(tokenizers: TokenizerPair) -> None:
+def test_keys_distinguish_equal_lines(tokenizers: TokenizerPair) -> None:
     translator, options = _unsure(tokenizers), SamplingConfig(samples=2)
     one, two = translator.sample(["abc", "abc"], options)
     assert one == two
@@ -186,7 +186,7 @@ def test_keys_tell_equal_lines_apart(tokenizers: TokenizerPair) -> None:
     assert translator.sample(Request("abc", key=9), options) == three
 
 
-def test_samples_begin_as_told(tokenizers: TokenizerPair) -> None:
+def test_samples_begin_with_their_prefix(tokenizers: TokenizerPair) -> None:
     prefixes = ["cc", "", "b"]
     done: list[int] = []
     found = _unsure(tokenizers).sample(
@@ -200,13 +200,13 @@ def test_samples_begin_as_told(tokenizers: TokenizerPair) -> None:
     assert sum(done) == 3
 
 
-def test_a_sample_carries_its_numbers(tokenizers: TokenizerPair) -> None:
+def test_a_sample_has_scores_and_tokens(tokenizers: TokenizerPair) -> None:
     ((one,),) = _translator(tokenizers).sample(["cab"], SamplingConfig(temperature=0))
     assert one.text == "cab"
     assert one.score == one.log_prob == pytest.approx(sum(one.token_log_probs))
 
 
-def test_a_required_word_is_a_whole_word(tokenizers: TokenizerPair) -> None:
+def test_a_required_word_is_a_complete_word(tokenizers: TokenizerPair) -> None:
     translator = _translator(tokenizers, beam=4)
     for word in ("ab", "c", "bb"):
         (best,) = translator.translate(Request("abc abca", required=(word,)))

@@ -1,4 +1,4 @@
-"""Sharded training against the same updates on whole weights, in a process group of one."""
+"""Sharded training against the same updates on full weights, in a process group of one."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def fsdp() -> Iterator[FSDP]:
     dist.destroy_process_group()
 
 
-def test_sharded_updates_and_their_state_are_those_of_whole_weights(fsdp: FSDP) -> None:
+def test_sharded_updates_and_their_state_equal_unsharded_ones(fsdp: FSDP) -> None:
     whole, sharded = Training(DataParallel(ProcessGroup())), Training(fsdp)
     for training in (whole, sharded):
         training.update()
@@ -109,7 +109,7 @@ def _assert_equal(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None
     assert [name for name in found if not torch.equal(found[name], expected[name])] == []
 
 
-def test_a_single_process_does_not_import_what_only_shards_need() -> None:
+def test_a_single_process_does_not_import_fsdp() -> None:
     code = "import sys, seqloom.run.train; print('torch.distributed.checkpoint' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout == "False\n"

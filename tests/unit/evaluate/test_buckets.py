@@ -13,7 +13,7 @@ HYPOTHESES = ["right" if n < 10 else "wrong" for n in range(1, 31)]
 REFERENCES = [["right"]] * 30
 
 
-def test_given_edges_begin_buckets() -> None:
+def test_a_bucket_begins_at_each_edge() -> None:
     buckets = by_length(SOURCES, HYPOTHESES, REFERENCES, "exact", edges=(10, 20))
     assert [(b.low, b.high, b.count, b.score.value) for b in buckets] == [
         (1, 9, 9, 100),
@@ -29,7 +29,7 @@ def test_empty_buckets_are_left_out() -> None:
     assert [(b.low, b.high, b.count) for b in buckets] == [(1, 30, 30)]
 
 
-def test_automatic_edges_share_the_lines_about_evenly_and_lose_none() -> None:
+def test_automatic_buckets_are_about_equal_and_cover_all_lines() -> None:
     buckets = by_length(SOURCES, HYPOTHESES, REFERENCES, "exact")
     assert len(buckets) == 5
     assert sum(b.count for b in buckets) == 30
@@ -54,7 +54,7 @@ def test_a_bucket_scores_its_own_lines_only() -> None:
     assert buckets[0].as_dict()["count"] == 14
 
 
-def test_a_bucket_signs_for_its_own_number_of_references() -> None:
+def test_the_signature_of_a_bucket_has_its_own_number_of_references() -> None:
     buckets = by_length(["a b", "a b c d"], ["x", "x"], [["x"], ["x", "y"]], "exact", edges=(3,))
     assert [bucket.score.signature.split("|")[1] for bucket in buckets] == ["nrefs:1", "nrefs:2"]
 
@@ -64,6 +64,6 @@ def test_two_metrics_are_an_error() -> None:
         by_length(SOURCES, HYPOTHESES, REFERENCES, "exact,per")
 
 
-def test_sources_of_another_number_are_an_error() -> None:
+def test_a_different_number_of_sources_is_an_error() -> None:
     with pytest.raises(SeqloomError, match="29 sources but 30 hypotheses"):
         by_length(SOURCES[1:], HYPOTHESES, REFERENCES, "exact")

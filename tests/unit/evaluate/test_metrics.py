@@ -21,7 +21,7 @@ def value(metric: str) -> float:
 @pytest.mark.parametrize(
     "wrong", ["  x = 1\n    y", "    x = 1\n  y", "    x  = 1\n    y", "    x = 1 y", "    x = 1\n    y "]
 )
-def test_white_space_counts_in_exact_raw_only(wrong: str) -> None:
+def test_white_space_matters_only_in_exact_raw(wrong: str) -> None:
     code = "    x = 1\n    y"
     for guess, expected in ((code, 100), (wrong, 0)):
         [plain, raw] = evaluate([guess], [["z", code]], "exact,exact:raw", bootstrap=0)
@@ -54,7 +54,7 @@ def test_cer_counts_characters_and_the_spaces_between_words() -> None:
     assert evaluate(["ab c"], [["ab d"]], "cer", bootstrap=0)[0].value == 25
 
 
-def test_error_rate_takes_the_nearest_reference_and_of_two_the_shorter() -> None:
+def test_the_error_rate_uses_the_nearest_reference_and_the_shorter_of_two() -> None:
     near = evaluate(["a b c"], [["x y z", "a b"]], "per", bootstrap=0)[0]
     assert near.value == 50
     for answers in (["a b", "a b c d"], ["a b c d", "a b"]):
@@ -66,7 +66,7 @@ def test_error_rate_without_any_reference_token() -> None:
     assert evaluate(["a"], [[""]], "per")[0].value == 100
 
 
-def test_perfect_answers_get_perfect_scores() -> None:
+def test_perfect_outputs_get_perfect_scores() -> None:
     lines = ["Two dogs run in the park .", "A man sleeps on a red sofa ."]
     for name in METRICS:
         (score,) = evaluate(lines, [[line] for line in lines], name)
@@ -90,7 +90,7 @@ def test_scores_are_deterministic_and_the_seed_moves_only_the_interval() -> None
     assert (other.low, other.high) != (first.low, first.high)
 
 
-def test_every_metric_says_which_way_is_up() -> None:
+def test_every_metric_declares_its_direction() -> None:
     down = {metric.name for metric in parse_metrics(",".join(METRICS)) if not metric.higher_is_better}
     assert down == {"ter", "error", "per", "wer", "cer"}
 
@@ -104,14 +104,14 @@ def test_signatures_name_the_settings() -> None:
     assert bleu.signature.endswith(f"|seqloom:{__version__}")
 
 
-def test_signatures_leave_out_a_bootstrap_that_did_not_happen() -> None:
+def test_signatures_without_bootstrap_do_not_mention_it() -> None:
     for score in evaluate(HYPOTHESES, REFERENCES, "per,exact,chrf", bootstrap=0):
         assert "bs:" not in score.signature
         assert "seed:" not in score.signature
         assert "nrefs:var" in score.signature
 
 
-def test_score_reads_well_and_goes_into_json() -> None:
+def test_a_score_as_text_and_json() -> None:
     score = Score("bleu", 35.21, 33.94, 36.56, "bleu|nrefs:1", 1000, True, "BLEU")
     assert str(score) == "BLEU 35.2 [33.9, 36.6]"
     assert json.loads(json.dumps(score.as_dict()))["high"] == 36.56
@@ -120,7 +120,7 @@ def test_score_reads_well_and_goes_into_json() -> None:
     assert json.loads(json.dumps(without.as_dict()))["low"] is None
 
 
-def test_parse_keeps_order_drops_repeats_and_ignores_case_and_spaces() -> None:
+def test_parse_keeps_order_drops_duplicates_and_ignores_case_and_spaces() -> None:
     assert [metric.name for metric in parse_metrics(" exact, BLEU,chrF++ ,bleu,")] == [
         "exact",
         "bleu",
@@ -131,7 +131,7 @@ def test_parse_keeps_order_drops_repeats_and_ignores_case_and_spaces() -> None:
 @pytest.mark.parametrize(
     "wrong, hint", [("blue", "did you mean 'bleu'?"), ("bleu:zhh", "'bleu:zh'"), ("zzz", "chrf++")]
 )
-def test_an_unknown_metric_is_named_and_the_nearest_one_offered(wrong: str, hint: str) -> None:
+def test_an_unknown_metric_is_an_error_that_suggests_the_nearest(wrong: str, hint: str) -> None:
     with pytest.raises(SeqloomError, match=f"no metric called '{wrong}'") as caught:
         parse_metrics(f"exact,{wrong}")
     assert hint in caught.value.hint
@@ -142,7 +142,7 @@ def test_no_metric_is_an_error() -> None:
         parse_metrics(" , ")
 
 
-def test_counts_that_differ_are_both_said() -> None:
+def test_different_counts_are_both_reported() -> None:
     with pytest.raises(SeqloomError, match="2 hypotheses but references for 1 sentences"):
         evaluate(["a", "b"], [["a"]], "exact")
 

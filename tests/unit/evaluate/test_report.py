@@ -23,14 +23,14 @@ def shown(what: Report) -> str:
     return out.getvalue()
 
 
-def test_a_report_holds_the_scores_and_the_first_metric_by_length() -> None:
+def test_a_report_has_the_scores_and_the_first_metric_by_length() -> None:
     made = report()
     assert made.scores == evaluate(HYPOTHESES, REFERENCES, "per,exact", bootstrap=100)
     assert {bucket.score.name for bucket in made.buckets} == {"per"}
     assert made.count == sum(bucket.count for bucket in made.buckets) == 3
 
 
-def test_a_report_goes_into_json() -> None:
+def test_a_report_as_json() -> None:
     data = json.loads(json.dumps(report().as_dict()))
     assert data["count"] == 3
     assert data["settings"] == {"beam": 5}
@@ -47,7 +47,7 @@ def test_text_shows_scores_buckets_and_signatures() -> None:
     assert "n=1" in text
 
 
-def test_tables_show_the_same() -> None:
+def test_tables_show_scores_buckets_and_signatures() -> None:
     made = report()
     text = shown(made)
     assert "PER ↓" in text
@@ -57,7 +57,7 @@ def test_tables_show_the_same() -> None:
     assert "characters" in text
 
 
-def test_without_buckets_or_interval_nothing_is_pretended() -> None:
+def test_missing_buckets_and_intervals_are_not_shown() -> None:
     bare = Report(evaluate(HYPOTHESES, REFERENCES, "per", bootstrap=0), [], 3)
     assert "by length" not in bare.to_text() + shown(bare)
     assert "–" not in shown(bare)

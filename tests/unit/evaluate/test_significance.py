@@ -21,7 +21,7 @@ def test_a_system_does_not_differ_from_itself() -> None:
     assert same.winner() is None
 
 
-def test_a_clear_difference_is_found_whichever_way_is_up() -> None:
+def test_a_clear_difference_is_found_in_either_direction() -> None:
     worse, better = system(0.3, 1), system(0.7, 2)
     up = compare(worse, better, REFERENCES, "exact")
     assert up.delta == pytest.approx(up.b - up.a)
@@ -34,7 +34,7 @@ def test_a_clear_difference_is_found_whichever_way_is_up() -> None:
     assert compare(better, worse, REFERENCES, "per").winner() == "a"
 
 
-def test_equally_good_systems_are_called_different_about_as_rarely_as_the_level_says() -> None:
+def test_false_positives_are_about_as_frequent_as_the_significance_level() -> None:
     called = sum(
         compare(system(0.5, 2 * i), system(0.5, 2 * i + 1), REFERENCES, "exact", bootstrap=300).winner()
         is not None
@@ -43,7 +43,7 @@ def test_equally_good_systems_are_called_different_about_as_rarely_as_the_level_
     assert called <= 9  # 3 expected; more than 9 has a probability below one in a thousand
 
 
-def test_pairing_sees_what_separate_intervals_cannot() -> None:
+def test_a_paired_test_is_more_sensitive_than_separate_intervals() -> None:
     base = system(0.5, 3)
     mended = list(base)
     for i in [i for i, line in enumerate(base) if line == "wrong"][:8]:
@@ -51,7 +51,7 @@ def test_pairing_sees_what_separate_intervals_cannot() -> None:
     assert compare(base, mended, REFERENCES, "exact").winner() == "b"
 
 
-def test_comparison_reads_well() -> None:
+def test_a_comparison_as_text() -> None:
     text = str(compare(system(0.3, 1), system(0.7, 2), REFERENCES, "exact"))
     assert text.startswith("exact ")
     assert "→" in text
@@ -66,6 +66,6 @@ def test_comparison_reads_well() -> None:
         (system(0.5, 0), "exact", 0, "bootstrap sample, got 0"),
     ],
 )
-def test_mistakes_are_sentences(a: list[str], metric: str, bootstrap: int, message: str) -> None:
+def test_invalid_arguments_are_errors(a: list[str], metric: str, bootstrap: int, message: str) -> None:
     with pytest.raises(SeqloomError, match=message):
         compare(a, system(0.5, 0), REFERENCES, metric, bootstrap=bootstrap)

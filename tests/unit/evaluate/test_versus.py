@@ -1,4 +1,4 @@
-"""Two systems on the same lines."""
+"""Comparison of two systems on the same lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORT, LONG = [f"a {n}" for n in range(20)], [f"b c d e f {n}" for n in range(20
 SOURCES = SHORT + LONG
 REFERENCES = [[source] for source in SOURCES]
 GOOD = list(SOURCES)
-BAD = SHORT + [f"x x x x x {n}" for n in range(20)]  # as good on short lines, hopeless on long ones
+BAD = SHORT + [f"x x x x x {n}" for n in range(20)]  # as good on short lines, much worse on long ones
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +26,12 @@ def result() -> Versus:
     return versus("bad", SOURCES, (GOOD, BAD), REFERENCES, metrics, reports, bootstrap=100)  # type: ignore[arg-type]
 
 
-def test_the_whole_is_what_compare_says(result: Versus) -> None:
+def test_the_overall_comparison_equals_compare(result: Versus) -> None:
     for metric, comparison in zip(parse_metrics("wer,exact"), result.overall, strict=True):
         assert comparison == compare(GOOD, BAD, REFERENCES, metric, bootstrap=100)
 
 
-def test_a_part_compares_the_lines_of_its_bucket_only(result: Versus) -> None:
+def test_a_bucket_compares_only_its_own_lines(result: Versus) -> None:
     by_length = {bucket.low: comparison for bucket, comparison in result.by_length}
     assert by_length.keys() == {2, 6}
     assert by_length[2].delta == 0 and by_length[2].winner() is None

@@ -225,7 +225,7 @@ def test_a_beam_wider_than_the_vocabulary(make: Callable[..., Both]) -> None:
     _, theirs = make(SearchConfig())
     with pytest.raises(SeqloomError, match="A beam of 12 is too wide for the 16 tokens of"):
         theirs.translate(LINES, beam=12)
-    with pytest.raises(SeqloomError, match=r"search.nbest=6 is more than search.beam=5"):
+    with pytest.raises(SeqloomError, match=r"search.nbest=6 exceeds search.beam=5"):
         theirs.translate(LINES, nbest=6)
 
 
