@@ -1,4 +1,4 @@
-"""Write docs/reference/options.md and cli.md from the code: `make docs`. A test compares them with the code."""
+"""Generate docs/reference/options.md and cli.md from the code (`make docs`). A test checks that they are up to date."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seqloom.training.config import TrainConfig
 REFERENCE = Path(__file__).parent / "reference"
 OPTIONS_HEAD = """# Options
 
-Every option of a run, by section. Set one with `--set section.name=value`, or in a YAML file:
+After this page you can set any option of a run. Set an option with `--set section.name=value`, or in a YAML file:
 
 ```yaml
 model: {name: lstm-bilinear, size: tiny}
@@ -30,14 +30,17 @@ train: {max_minutes: 10, metrics: [bleu]}
 ```
 
 `seqloom train pairs.tsv --config options.yaml --out runs/x` and the same options as flags give the same run. An
-unknown option is an error that names the nearest one. This page is made from the code by `make docs`.
+unknown option is an error that suggests the nearest one. `make docs` generates this page from the code.
 """
 
 
 def section(title: str, name: str, settings: type[Settings]) -> str:
     """Return a heading and a table with a row per option."""
     return (
-        "\n".join([f"\n## {title}\n", "| option | default | |", "|---|---|---|", *rows(name, settings)]) + "\n"
+        "\n".join(
+            [f"\n## {title}\n", "| option | default | description |", "|---|---|---|", *rows(name, settings)]
+        )
+        + "\n"
     )
 
 
@@ -48,7 +51,7 @@ def rows(name: str, settings: type[Settings]) -> Iterator[str]:
             yield from rows(f"{name}.{field}", settings.sections()[field])
             continue
         default = "by size" if info.default is PydanticUndefined else f"`{info.default!r}`"
-        yield f"| `{name}.{field}` | {default} | {info.description or 'this architecture'} |"
+        yield f"| `{name}.{field}` | {default} | {info.description or 'name of the architecture'} |"
 
 
 def options_page() -> str:
@@ -70,7 +73,7 @@ def options_page() -> str:
 
 CLI_HEAD = """# Command line
 
-The `--help` of every command. `make docs` generates this page.
+The `--help` text of every command. `make docs` generates this page from the code.
 """
 
 
