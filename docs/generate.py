@@ -1,4 +1,4 @@
-"""Generate docs/reference/options.md and cli.md from the code (`make docs`). A test checks that they are up to date."""
+"""Generate docs/reference/options.md and cli.md from the code: `make docs`. A test compares them with the code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seqloom.training.config import TrainConfig
 REFERENCE = Path(__file__).parent / "reference"
 OPTIONS_HEAD = """# Options
 
-After this page you can set any option of a run. Set an option with `--set section.name=value`, or in a YAML file:
+After this page you can set any option of a run: with `--set section.name=value`, or in a YAML file.
 
 ```yaml
 model: {name: lstm-bilinear, size: tiny}
