@@ -1,4 +1,4 @@
-"""Generate docs/reference/options.md and cli.md from the code: `make docs`. A test compares them with the code."""
+"""Generate docs/reference/options.md and cli.md (`make docs`). A test compares them with the code."""
 
 from __future__ import annotations
 
