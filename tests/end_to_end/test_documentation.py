@@ -95,7 +95,7 @@ RUNS = {
     "runs/tiny": "transformer",
     "runs/numbers": "transformer",
     "runs/x": "transformer",
-    "runs/from-a-stranger": "transformer",
+    "runs/untrusted": "transformer",
     "runs/attention": "lstm",
     "runs/bottleneck": "prefix-lm",
 }
