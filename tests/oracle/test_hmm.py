@@ -1,4 +1,4 @@
-"""Hidden Markov models against hmmlearn from the same start, and against all paths of tiny models."""
+"""Hidden Markov models against hmmlearn with the same initialisation, and against enumeration of all paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LENGTHS = (9, 30, 1, 17, 30, 2, 25)
 
 
 def frames(width: int, seed: int = 1) -> list[Tensor]:
-    """Sequences that wander between two clouds."""
+    """Return sequences that alternate between two clusters."""
     random = torch.Generator().manual_seed(seed)
     rows = []
     for length in LENGTHS:
@@ -36,8 +36,8 @@ def symbols(count: int) -> list[Tensor]:
     return [torch.randint(count, (length,), generator=random) for length in LENGTHS]
 
 
-def theirs(model: Hmm, kind: str, **options: Any) -> Any:
-    """hmmlearn's model with the same parameters, and priors that say nothing."""
+def hmmlearn_model(model: Hmm, kind: str, **options: Any) -> Any:
+    """Return hmmlearn's model with the same parameters and flat priors."""
     options |= {"init_params": "", "tol": -np.inf}
     emission = model.emission
     if isinstance(emission, Categorical):
@@ -66,8 +66,8 @@ def start(rows: list[Tensor], states: int, mixtures: int, covariance: Covariance
     return gaussian_start(rows, states, random, mixtures=mixtures, covariance=covariance, floor=0.0)
 
 
-def check_same_answers(model: Hmm, other: Any, rows: list[Tensor]) -> None:
-    """Log-likelihood, posteriors and best paths."""
+def check_same_results(model: Hmm, other: Any, rows: list[Tensor]) -> None:
+    """Compare log-likelihoods, posteriors and best paths."""
     flat, lengths = joined(rows)
     assert float(model.log_likelihood(rows).sum()) == pytest.approx(other.score(flat, lengths), rel=1e-10)
     log_prob, path = other.decode(flat, lengths)
@@ -81,17 +81,17 @@ def check_same_answers(model: Hmm, other: Any, rows: list[Tensor]) -> None:
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 @pytest.mark.parametrize("mixtures", [1, 2])
-def test_features_as_hmmlearn(covariance: Covariance, mixtures: int) -> None:
+def test_features_match_hmmlearn(covariance: Covariance, mixtures: int) -> None:
     rows = frames(3)
     model = start(rows, 3, mixtures, covariance)
-    check_same_answers(model, theirs(model, covariance), rows)
+    check_same_results(model, hmmlearn_model(model, covariance), rows)
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
-def test_em_of_gaussians_as_hmmlearn(covariance: Covariance) -> None:
+def test_em_of_gaussians_matches_hmmlearn(covariance: Covariance) -> None:
     rows = frames(2)
     model = start(rows, 3, 1, covariance)
-    other = theirs(model, covariance, n_iter=10)
+    other = hmmlearn_model(model, covariance, n_iter=10)
     other.fit(*joined(rows))
     fit = model.fit(rows, iterations=10, tolerance=-1.0)
     np.testing.assert_allclose(fit.history, other.monitor_.history, rtol=1e-9)
@@ -106,11 +106,11 @@ def test_em_of_gaussians_as_hmmlearn(covariance: Covariance) -> None:
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
-def test_em_of_mixtures_as_hmmlearn(covariance: Covariance) -> None:
-    """hmmlearn spreads around the means of the iteration before, so its covariances lag behind a little."""
+def test_em_of_mixtures_matches_hmmlearn(covariance: Covariance) -> None:
+    """hmmlearn computes covariances around the means of the previous iteration, so they lag slightly."""
     rows = [row for seed in range(6) for row in frames(2, seed)]
     model = start(rows, 2, 2, covariance)
-    other = theirs(model, covariance, n_iter=5)
+    other = hmmlearn_model(model, covariance, n_iter=5)
     other.fit(*joined(rows))
     fit = model.fit(rows, iterations=5, tolerance=-1.0)
     assert fit.history[0] == pytest.approx(other.monitor_.history[0], rel=1e-10)
@@ -120,7 +120,7 @@ def test_em_of_mixtures_as_hmmlearn(covariance: Covariance) -> None:
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 def test_em_of_mixtures_around_the_new_means(covariance: Covariance, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same with hmmlearn's covariances put right: Σ r (x − old)² / Σ r − (new − old)² is EM's own."""
+    """The same with hmmlearn's covariances corrected: Σ r (x − old)² / Σ r − (new − old)² is exact."""
     plain = hmmlearn.GMMHMM._do_mstep
 
     def around_new_means(self: Any, stats: Any) -> None:
@@ -132,18 +132,18 @@ def test_em_of_mixtures_around_the_new_means(covariance: Covariance, monkeypatch
     monkeypatch.setattr(hmmlearn.GMMHMM, "_do_mstep", around_new_means)
     rows = [row for seed in range(3) for row in frames(2, seed)]
     model = start(rows, 2, 2, covariance)
-    other = theirs(model, covariance, n_iter=5)
+    other = hmmlearn_model(model, covariance, n_iter=5)
     other.fit(*joined(rows))
     fit = model.fit(rows, iterations=5, tolerance=-1.0)
     np.testing.assert_allclose(fit.history, other.monitor_.history, rtol=1e-10)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_em_of_symbols_as_hmmlearn(smoothing: float) -> None:
+def test_em_of_symbols_matches_hmmlearn(smoothing: float) -> None:
     rows = symbols(5)
     model = categorical_start(torch.ones(5), 3, torch.Generator().manual_seed(4), smoothing)
-    check_same_answers(model, theirs(model, ""), rows)
-    other = theirs(model, "", n_iter=10, emissionprob_prior=1.0 + smoothing)
+    check_same_results(model, hmmlearn_model(model, ""), rows)
+    other = hmmlearn_model(model, "", n_iter=10, emissionprob_prior=1.0 + smoothing)
     other.fit(*joined(rows))
     fit = model.fit(rows, iterations=10, tolerance=-1.0)
     emission = fit.model.emission
@@ -153,9 +153,9 @@ def test_em_of_symbols_as_hmmlearn(smoothing: float) -> None:
 
 
 def all_paths(model: Hmm, row: Tensor) -> dict[tuple[int, ...], float]:
-    """P(states, row) of every path."""
+    """Return P(states, row) of every path."""
     (packed,) = model.pack([row])
-    density = log_density(model.emission.parts(packed.frames)).exp().tolist()
+    density = log_density(model.emission.log_components(packed.frames)).exp().tolist()
     start, transition = model.start.tolist(), model.transition.tolist()
     found = {}
     for path in product(range(len(start)), repeat=len(row)):

@@ -108,7 +108,8 @@ def _edges(axes: Axes, trellis: Trellis, t: int, rows: dict[int, int]) -> None:
     """Draw the ways from the states at t − 1 to those at t, the stronger the more probable."""
     for source, low in rows.items():
         for target, high in rows.items():
-            strength = float(trellis.ways[t - 1, source, target]) ** 0.5  # makes faint ones visible
+            # The square root keeps improbable transitions visible.
+            strength = float(trellis.transition_posteriors[t - 1, source, target]) ** 0.5
             if strength > 0.05:
                 axes.plot([t - 1, t], [low, high], color=_EDGE, lw=1.0, alpha=strength, zorder=1)
 

@@ -1,1 +1,1 @@
-"""Models that are counted, not trained by gradient: the rungs before the neural ones."""
+"""Count-based and EM models: the steps of the ladder before the neural networks."""

@@ -1,4 +1,4 @@
-"""What a model that is fitted at once, without gradients, learns from, and what it has to offer."""
+"""Interfaces of models that are fitted in one pass, without gradients, and the data they are fitted to."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from seqloom.types import Example
 
 @dataclass(frozen=True)
 class FitData:
-    """All that a counting model learns from."""
+    """Everything that a fitted model learns from."""
 
     tokenizers: TokenizerPair
     train: TokenStore
-    valid: TokenStore  # to choose weights and the like by; never counted
+    valid: TokenStore  # for tuning weights; never counted
     valid_examples: Callable[[], Iterator[Example]]  # the validation pairs as text
     seed: int = 1
     threads: int = 1
@@ -29,24 +29,24 @@ class FitData:
 
 
 class FittedModel(Protocol):
-    """A model whose parameters are counted or found by EM. What it learned is a dict of tensors."""
+    """A model whose parameters are counted or found by EM; its parameters are a dict of tensors."""
 
-    def fit(self, lesson: FitData) -> dict[str, float]:
-        """The figures of the fit, for the log; afterwards the model can be used."""
+    def fit(self, data: FitData) -> dict[str, float]:
+        """Fit the model and return the metrics of the fit, for the log."""
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All that was learned."""
+        """Return all fitted parameters by name."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Takes back what `state` gave."""
+        """Restore the parameters that `state_dict` returned."""
         ...
 
 
 @runtime_checkable
 class HasTranslator(Protocol):
-    """A model that is not decoded token by token: it brings its own translator."""
+    """A model that is not decoded token by token and provides a translator instead."""
 
     def translator(
         self,
@@ -56,19 +56,19 @@ class HasTranslator(Protocol):
         workers: int | None,
         length_ratio: float | None,
     ) -> Translator:
-        """Return its translator; `search` are the options of the run, `workers` None = for this machine."""
+        """Return the translator; `search` are the run's options, `workers=None` means an automatic number."""
         ...
 
     @staticmethod
     def unsupported_options(search: SearchConfig) -> list[str]:
-        """Return the names of the search options that its translator would ignore."""
+        """Return the names of the search options that the translator would ignore."""
         ...
 
 
 @runtime_checkable
 class HasScorer(Protocol):
-    """A model with a search of its own that can be made to say a given target."""
+    """A model with its own search that can also score a given target."""
 
     def scorer(self, tokenizers: TokenizerPair, *, workers: int | None) -> Any:
-        """What finds its best derivation of given targets; `workers` None = for this machine."""
+        """Return a scorer that finds the best derivation of a given target; `workers` as in `translator`."""
         ...

@@ -39,8 +39,8 @@ def test_it_is_what_all_paths_say() -> None:
     assert math.exp(shown.log_prob) == pytest.approx(paths[best] / total)
     for t, i, j in product((0, 1), range(3), range(3)):
         share = sum(value for path, value in paths.items() if path[t : t + 2] == (i, j)) / total
-        assert float(shown.ways[t, i, j]) == pytest.approx(share)
-    torch.testing.assert_close(shown.ways.sum(1), shown.posteriors[1:])
+        assert float(shown.transition_posteriors[t, i, j]) == pytest.approx(share)
+    torch.testing.assert_close(shown.transition_posteriors.sum(1), shown.posteriors[1:])
 
 
 def test_states_that_never_matter_are_left_out() -> None:

@@ -1,4 +1,4 @@
-"""Tensors of a stranger: each has the type, the shape and the numbers that it must have, or is named."""
+"""Tests of StateReader: dtype, shape and range of tensors from untrusted checkpoints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 from seqloom.statistical.hmm.model import Hmm
 from seqloom.statistical.ngram.tables import Ngrams
-from seqloom.statistical.state_reader import StateReader, check_bounds, expect
+from seqloom.statistical.state_reader import StateReader, check_bounds, expect_size
 
 STATE = {
     "a": torch.tensor([0.25, 0.75], dtype=torch.float64),
@@ -18,67 +18,67 @@ STATE = {
 }
 
 
-def test_what_fits_comes_back() -> None:
-    given = StateReader(STATE)
-    assert given.probabilities("a", "K") is STATE["a"]
-    assert given.numbers("b", "K", "K", least=0) is STATE["b"]
-    assert given.integers("c", "N", below=8) is STATE["c"]
-    assert given.sizes == {"K": 2, "N": 3}
+def test_valid_tensors_are_returned() -> None:
+    reader = StateReader(STATE)
+    assert reader.probabilities("a", "K") is STATE["a"]
+    assert reader.numbers("b", "K", "K", minimum=0) is STATE["b"]
+    assert reader.integers("c", "N", below=8) is STATE["c"]
+    assert reader.sizes == {"K": 2, "N": 3}
 
 
 @pytest.mark.parametrize(
-    ("tensor", "told"),
+    ("tensor", "message"),
     [
-        (torch.ones(2), "p is of type torch.float32, not torch.float64"),
-        (torch.ones(2, 2, dtype=torch.float64), "p has 2 axes, not 1"),
-        (torch.ones(3, dtype=torch.float64), "p has 3 where 2 were to be expected"),
-        (torch.tensor([0.5, -0.1], dtype=torch.float64), "p has numbers that cannot be"),
-        (torch.tensor([0.5, 1.1], dtype=torch.float64), "p has numbers that cannot be"),
-        (torch.tensor([0.5, torch.nan], dtype=torch.float64), "p has numbers that cannot be"),
+        (torch.ones(2), "p has dtype torch.float32"),
+        (torch.ones(2, 2, dtype=torch.float64), "p has 2 axes"),
+        (torch.ones(3, dtype=torch.float64), "p has an axis of size 3, expected 2"),
+        (torch.tensor([0.5, -0.1], dtype=torch.float64), "p has values out of range"),
+        (torch.tensor([0.5, 1.1], dtype=torch.float64), "p has values out of range"),
+        (torch.tensor([0.5, torch.nan], dtype=torch.float64), "p has values out of range"),
     ],
 )
-def test_what_does_not_fit_is_told(tensor: torch.Tensor, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_invalid_tensors_are_named(tensor: torch.Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         StateReader({"p": tensor}, K=2).probabilities("p", "K")
 
 
-@pytest.mark.parametrize("wrong", [{"below": 7}, {"least": 1}, {"dtype": torch.int32}])
+@pytest.mark.parametrize("wrong", [{"below": 7}, {"minimum": 1}, {"dtype": torch.int32}])
 def test_integers_have_limits(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"^c "):
         StateReader(STATE).integers("c", "N", **wrong)
 
 
 @pytest.mark.parametrize("bounds", [[0, 2, 1, 5], [1, 2, 3, 5], [0, 2, 3, 4], [0, 2, 5], []])
-def test_bounds_lead_from_nothing_to_the_end(bounds: list[int]) -> None:
+def test_bounds_divide_a_range(bounds: list[int]) -> None:
     check_bounds(torch.tensor([0, 0, 3, 5]), "b", parts=3, last=5)
-    with pytest.raises(ValueError, match="b does not lead from 0 to 5 in 3 parts"):
+    with pytest.raises(ValueError, match="b does not divide 0 to 5 into 3 ranges"):
         check_bounds(torch.tensor(bounds), "b", parts=3, last=5)
 
 
-def test_sizes_are_expected() -> None:
-    expect(3, 3, "the width")
-    with pytest.raises(ValueError, match="the width is 3 instead of 4"):
-        expect(3, 4, "the width")
+def test_unexpected_size_is_reported() -> None:
+    expect_size(3, 3, "width")
+    with pytest.raises(ValueError, match="width is 3, expected 4"):
+        expect_size(3, 4, "width")
 
 
 @pytest.mark.parametrize(
-    ("name", "place", "number", "told"),
+    ("name", "index", "value", "message"),
     [
-        ("2.words", 1, 9, "2.words has numbers that cannot be"),
+        ("2.words", 1, 9, "2.words has values out of range"),
         ("1.words", 0, 1, "1.words is not the vocabulary"),
-        ("2.suffixes", 0, 9, "2.suffixes has numbers that cannot be"),
-        ("1.continuations", 1, 999, "1.continuations does not lead from 0"),
-        ("3.log_probs", 0, float("nan"), "3.log_probs has numbers that cannot be"),
+        ("2.suffixes", 0, 9, "2.suffixes has values out of range"),
+        ("1.continuations", 1, 999, "1.continuations does not divide 0"),
+        ("3.log_probs", 0, float("nan"), "3.log_probs has values out of range"),
     ],
 )
-def test_tables_of_ngrams_must_fit_together(name: str, place: int, number: float, told: str) -> None:
+def test_ngram_tables_must_be_consistent(name: str, index: int, value: float, message: str) -> None:
     tensors = Ngrams.estimate([[4, 5], [5, 6, 4]], order=3, vocabulary=8).to_tensors()
     Ngrams.from_tensors(tensors)
     changed = tensors[name].clone()
-    changed[place] = number
-    with pytest.raises(ValueError, match=told):
+    changed[index] = value
+    with pytest.raises(ValueError, match=message):
         Ngrams.from_tensors({**tensors, name: changed})
-    with pytest.raises(ValueError, match="there are no n-grams"):
+    with pytest.raises(ValueError, match="no n-grams"):
         Ngrams.from_tensors({})
 
 
@@ -94,8 +94,8 @@ def test_covariances_must_be_positive(full: bool) -> None:
         "covariances": covariances,
         "floor": torch.zeros(3, dtype=real),
     }
-    assert Hmm.of(state).emission.width == 3
-    with pytest.raises(ValueError, match="covariances are not all positive"):
-        Hmm.of({**state, "covariances": -covariances})
-    with pytest.raises(ValueError, match="start is of type"):
-        Hmm.of({**state, "start": torch.ones(2, dtype=torch.int64)})
+    assert Hmm.from_state(state).emission.width == 3
+    with pytest.raises(ValueError, match="covariances are not positive definite"):
+        Hmm.from_state({**state, "covariances": -covariances})
+    with pytest.raises(ValueError, match="start has dtype"):
+        Hmm.from_state({**state, "start": torch.ones(2, dtype=torch.int64)})

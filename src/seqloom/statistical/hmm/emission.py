@@ -1,4 +1,4 @@
-"""What the states of a hidden Markov model emit, as the recursions and EM see it; and symbols."""
+"""Interface of the emission distributions of a hidden Markov model, and the categorical one."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ from seqloom.errors import SeqloomError
 
 
 class Emission(Protocol):
-    """The densities b_i of K states. `parts` are what a state's density is the sum of."""
+    """The densities b_i of K states, each a sum of M components."""
 
     @property
     def states(self) -> int: ...
 
     @property
     def width(self) -> int | None:
-        """The features of a frame; None if a frame is a symbol."""
+        """Number of features of a frame; None if a frame is a symbol."""
         ...
 
-    def prepared(self, frames: Tensor) -> Tensor:
-        """The frames as `parts` and `statistics` take them, of this and of every `maximised` model."""
+    def prepare(self, frames: Tensor) -> Tensor:
+        """Convert frames to the input of `log_components` and `statistics` of all EM iterations."""
         ...
 
-    def parts(self, frames: Tensor) -> Tensor:
-        """(N, K, M): the logarithm of each part of the density of each state."""
+    def log_components(self, frames: Tensor) -> Tensor:
+        """Return the logarithm of each component of each state's density, (N, K, M)."""
         ...
 
-    def statistics(self, frames: Tensor, shares: Tensor) -> tuple[Tensor, ...]:
-        """All that `maximised` needs of frames whose parts have these shares (N, K, M); it can be added up."""
+    def statistics(self, frames: Tensor, responsibilities: Tensor) -> tuple[Tensor, ...]:
+        """Return the sufficient statistics for `m_step`, given (N, K, M); those of groups can be added."""
         ...
 
-    def maximised(self, statistics: tuple[Tensor, ...]) -> Self:
-        """The emissions that make the expected log-likelihood largest."""
+    def m_step(self, statistics: tuple[Tensor, ...]) -> Self:
+        """Return the emissions that maximise the expected log-likelihood."""
         ...
 
     def log_prior(self) -> float:
-        """What EM adds to the log-likelihood."""
+        """Return the log prior, which EM adds to the log-likelihood."""
         ...
 
     def sample(self, states: Tensor, generator: torch.Generator) -> Tensor:
-        """A frame for each of the states (T,)."""
+        """Draw one frame for each of the states (T,)."""
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The parameters by name."""
+        """Return the parameters by name."""
         ...
 
 
 @dataclass(frozen=True)
 class Categorical:
-    """Symbols: b_i(x) = B_ix. A probability of 0 stays 0; every other is learned with `smoothing` more counts.
+    """Symbols: b_i(x) = B_ix. Probabilities of 0 stay 0; others are estimated with `smoothing` added counts.
 
-    The added counts are a Dirichlet prior, so EM climbs log P(x) + smoothing · Σ log B.
+    The added counts are a Dirichlet prior, so EM maximises log P(x) + smoothing · Σ log B.
     """
 
     probabilities: Tensor  # (K, V)
@@ -72,28 +72,28 @@ class Categorical:
 
     @cached_property
     def _table(self) -> Tensor:
-        return self.probabilities.T.log().unsqueeze(2).contiguous()  # (V, K, 1): a symbol's row lies together
+        return self.probabilities.T.log().unsqueeze(2).contiguous()  # (V, K, 1): one contiguous row per symbol
 
-    def prepared(self, frames: Tensor) -> Tensor:
+    def prepare(self, frames: Tensor) -> Tensor:
         symbols = self.probabilities.shape[1]
         if len(frames) and not 0 <= int(frames.min()) <= int(frames.max()) < symbols:
             raise SeqloomError(
-                f"There are symbols from {int(frames.min())} to {int(frames.max())}, but the model emits those "
-                f"from 0 to {symbols - 1}.",
-                "number the symbols as they were when the model was made",
+                f"Symbols range from {int(frames.min())} to {int(frames.max())}, but the model emits 0 to "
+                f"{symbols - 1}.",
+                "number the symbols as for the model's training data",
             )
         return frames
 
-    def parts(self, frames: Tensor) -> Tensor:
+    def log_components(self, frames: Tensor) -> Tensor:
         return self._table[frames]
 
-    def statistics(self, frames: Tensor, shares: Tensor) -> tuple[Tensor, ...]:
+    def statistics(self, frames: Tensor, responsibilities: Tensor) -> tuple[Tensor, ...]:
         counts = torch.zeros_like(self.probabilities.T)
-        return (counts.index_add_(0, frames, shares[..., 0]).T,)
+        return (counts.index_add_(0, frames, responsibilities[..., 0]).T,)
 
-    def maximised(self, statistics: tuple[Tensor, ...]) -> Categorical:
+    def m_step(self, statistics: tuple[Tensor, ...]) -> Categorical:
         counts = torch.where(self.probabilities > 0, statistics[0] + self.smoothing, 0.0)
-        return replace(self, probabilities=normalised(counts, self.probabilities))
+        return replace(self, probabilities=normalise(counts, self.probabilities))
 
     def log_prior(self) -> float:
         if not self.smoothing:
@@ -107,7 +107,7 @@ class Categorical:
         return {"probabilities": self.probabilities}
 
 
-def normalised(counts: Tensor, otherwise: Tensor) -> Tensor:
-    """The counts with rows that sum to 1; a row without any is taken from the other tensor."""
+def normalise(counts: Tensor, fallback: Tensor) -> Tensor:
+    """Scale the rows to sum to 1; rows that sum to 0 are taken from `fallback`."""
     total = counts.sum(-1, keepdim=True)
-    return torch.where(total > 0, counts / total, otherwise)
+    return torch.where(total > 0, counts / total, fallback)

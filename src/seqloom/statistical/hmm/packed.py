@@ -1,4 +1,4 @@
-"""Sequences of different length, frame after frame in one tensor: no frame is padding."""
+"""Sequences of different lengths packed into one tensor without padding."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ Observations = Tensor | NDArray[Any]
 
 @dataclass(frozen=True)
 class Packed:
-    """Some sequences, longest first: all first frames, then all second ones, and so on."""
+    """A group of sequences, longest first: all first frames, then all second frames, and so on."""
 
     frames: Tensor  # (N,) symbols or (N, F) features
-    sizes: tuple[int, ...]  # how many sequences have a frame t, for each t; never rising
-    order: Tensor  # (B,) which sequence of the caller's each row is
+    sizes: tuple[int, ...]  # number of sequences with a frame t, for each t; never increasing
+    order: Tensor  # (B,) index of each row in the caller's sequences
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """Where the frames of each time begin."""
+        """Index of the first frame of each time step."""
         return (0, *accumulate(self.sizes))[:-1]
 
     @cached_property
     def lengths(self) -> Tensor:
-        """(B,) the frames of each row."""
-        falls = torch.tensor([*self.sizes, 0]).diff().neg()
-        return torch.repeat_interleave(torch.arange(1, len(falls) + 1), falls).flip(0)
+        """Number of frames of each row, (B,)."""
+        ended = torch.tensor([*self.sizes, 0]).diff().neg()  # rows whose last frame is t
+        return torch.repeat_interleave(torch.arange(1, len(ended) + 1), ended).flip(0)
 
     @cached_property
     def last(self) -> Tensor:
-        """(B,) the place of each row's last frame."""
+        """Index of the last frame of each row, (B,)."""
         return torch.tensor(self.offsets)[self.lengths - 1] + torch.arange(self.sizes[0])
 
     @cached_property
     def previous(self) -> Tensor:
-        """(N − B,) for every frame but the first of its sequence: the place of the one before it."""
+        """Index of the preceding frame, (N − B,), for every frame except the first of each sequence."""
         sizes = torch.tensor(self.sizes)
         places = torch.arange(self.sizes[0], len(self.frames))
         return places - torch.repeat_interleave(sizes[:-1], sizes[1:])
 
     def by_time(self, values: Tensor) -> tuple[Tensor, ...]:
-        """What belongs to the frames of each time, as views of (N, ...); the same rows first, every time."""
+        """Split (N, ...) into views of the frames of each time step; row i is always the same sequence."""
         return tuple(values.split_with_sizes(self.sizes))
 
     def unpack(self, values: Tensor) -> list[Tensor]:
-        """What belongs to the frames of each row, (T, ...), given (N, ...)."""
+        """Split (N, ...) into the frames of each row, (T, ...)."""
         places = _places(self.lengths)
         rows = torch.empty_like(values)
         rows[places] = values
@@ -66,20 +66,20 @@ def pack(
     *,
     dtype: torch.dtype,
     device: torch.device,
-    most: int,
+    max_frames: int,
     width: int | None,
 ) -> list[Packed]:
-    """The sequences in groups of at most so many frames (or one sequence), each of like lengths.
+    """Pack sequences of similar length into groups of at most `max_frames` frames, or of one longer sequence.
 
-    A width is that of feature frames, None says that the frames are symbols.
+    `width` is the number of features of a frame; None means that frames are symbols.
     """
-    rows = [torch.as_tensor(one) for one in sequences]
+    rows = [torch.as_tensor(sequence) for sequence in sequences]
     for number, row in enumerate(rows, 1):
         _check(row, width, number)
     lengths = torch.tensor([len(row) for row in rows])
     order = torch.argsort(lengths, descending=True, stable=True)
     groups = []
-    for group in _cut(lengths[order].tolist(), most):
+    for group in _groups(lengths[order].tolist(), max_frames):
         index = order[group]
         joined = torch.cat([rows[i] for i in index.tolist()])
         if width is not None and not bool(torch.isfinite(joined).all()):
@@ -92,17 +92,17 @@ def pack(
 
 
 def _places(lengths: Tensor) -> Tensor:
-    """(N,) for every packed frame its place when the rows stand one after the other."""
+    """Return the index of every packed frame in the concatenation of the rows, (N,)."""
     starts = lengths.cumsum(0) - lengths
     real = torch.arange(int(lengths[0])).unsqueeze(1) < lengths  # (T, B)
     time, row = real.nonzero(as_tuple=True)
     return starts[row] + time
 
 
-def _cut(lengths: list[int], most: int) -> Iterator[slice]:
+def _groups(lengths: list[int], max_frames: int) -> Iterator[slice]:
     first, frames = 0, 0
     for i, length in enumerate(lengths):
-        if frames and frames + length > most:
+        if frames and frames + length > max_frames:
             yield slice(first, i)
             first, frames = i, 0
         frames += length
@@ -112,21 +112,21 @@ def _cut(lengths: list[int], most: int) -> Iterator[slice]:
 
 def _check(row: Tensor, width: int | None, number: int) -> None:
     if len(row.shape) == 0 or len(row) == 0:
-        raise SeqloomError(f"Sequence {number} has no frames.", "leave empty sequences out")
+        raise SeqloomError(f"Sequence {number} has no frames.", "remove empty sequences")
     shape = tuple(row.shape[1:])
     if width is None and shape:
         raise SeqloomError(
             f"Sequence {number} has frames of {shape[0]} numbers, but the model emits symbols.",
-            "give a row of whole numbers, or use Gaussian emissions",
+            "give a sequence of integers, or use Gaussian emissions",
         )
     if width is not None and shape != (width,):
         got = f"{shape[0]} numbers" if shape else "one symbol"
         raise SeqloomError(
             f"Sequence {number} has frames of {got}, but the model emits {width} features.",
-            "use the features that it was trained with",
+            "use the same features as in training",
         )
 
 
 def _not_finite(rows: list[Tensor]) -> SeqloomError:
     number = next(i for i, row in enumerate(rows, 1) if not bool(torch.isfinite(row).all()))
-    return SeqloomError(f"Sequence {number} has values that are not finite.", "mend the features")
+    return SeqloomError(f"Sequence {number} has values that are not finite.", "correct the features")

@@ -1,4 +1,4 @@
-"""Where Baum-Welch begins: random symbols, or frames in clusters; and the best of several starts."""
+"""Initialisation of Baum-Welch: random emissions or clustered frames, and the best of several fits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from seqloom.statistical.hmm.packed import Observations
 Topology = Literal["ergodic", "left-right"]
 Covariance = Literal["diagonal", "full"]
 
-_CLUSTERED = 20_000  # frames that k-means looks at
-_ROUNDS = 20  # of k-means; EM goes on from there anyway
+_KMEANS_FRAMES = 20_000  # sample size for k-means
+_KMEANS_ROUNDS = 20  # enough for an initialisation; EM refines it
 
 
 def chain_start(states: int, topology: Topology) -> tuple[Tensor, Tensor]:
-    """Start and transitions: all alike; or from the first state on, each step staying or going to the next."""
+    """Return start and transitions: uniform, or left-right (from the first state, staying or moving on)."""
     if topology == "ergodic":
         return torch.full((states,), 1 / states).double(), torch.full((states, states), 1 / states).double()
     stay = torch.eye(states).double()
@@ -32,18 +32,18 @@ def chain_start(states: int, topology: Topology) -> tuple[Tensor, Tensor]:
 
 
 def categorical_start(frequencies: Tensor, states: int, generator: torch.Generator, smoothing: float) -> Hmm:
-    """A model whose states have the frequencies of the symbols (V,), each times a random number of mean 1.
+    """Return a model whose states emit the symbols (V,) by frequency times a random factor of mean 1.
 
-    What has no frequency is impossible.
+    Symbols with frequency 0 get probability 0.
     """
     start, transition = chain_start(states, "ergodic")
     shape = (states, len(frequencies))
-    emitted = frequencies.double() * -torch.rand(shape, generator=generator, dtype=torch.float64).log()
-    turned = transition * (0.5 + torch.rand(transition.shape, generator=generator, dtype=torch.float64))
+    emission = frequencies.double() * -torch.rand(shape, generator=generator, dtype=torch.float64).log()
+    perturbed = transition * (0.5 + torch.rand(transition.shape, generator=generator, dtype=torch.float64))
     return Hmm(
         start,
-        turned / turned.sum(1, keepdim=True),
-        Categorical(emitted / emitted.sum(1, keepdim=True), smoothing),
+        perturbed / perturbed.sum(1, keepdim=True),
+        Categorical(emission / emission.sum(1, keepdim=True), smoothing),
     )
 
 
@@ -57,17 +57,17 @@ def gaussian_start(
     topology: Topology = "ergodic",
     floor: float = 1e-3,
 ) -> Hmm:
-    """A model of clustered frames: k-means gives the states, or equal parts of each sequence do (left-right).
+    """Return a model of clustered frames: a state per k-means cluster, or (left-right) per part of a sequence.
 
-    Within a state, k-means gives the components. `floor` is the least variance as a share of the variance of
-    all frames, feature by feature.
+    The components of a state come from k-means over its frames. `floor` is the minimum variance as a fraction
+    of the variance of all frames, per feature.
     """
-    rows = [torch.as_tensor(one).double() for one in sequences]
+    rows = [torch.as_tensor(sequence).double() for sequence in sequences]
     frames = torch.cat(rows)
     if len(frames) < states * mixtures:
         raise SeqloomError(
-            f"{len(frames)} frames are too few for {states} states of {mixtures} components.",
-            "give more data, or make the model smaller",
+            f"{len(frames)} frames are too few for {states} states with {mixtures} components each.",
+            "give more data, or reduce the number of states or components",
         )
     variance = frames.var(0, correction=0).clamp_min(1e-12)
     scaled = frames / variance.sqrt()
@@ -77,7 +77,7 @@ def gaussian_start(
         labels = torch.cat([torch.arange(len(row)) * states // len(row) for row in rows])
     emission = _clusters(frames, scaled, labels, states, mixtures, covariance, floor * variance, generator)
     model = Hmm(*chain_start(states, topology), emission)
-    return model.counted(rows, labels.split_with_sizes([len(row) for row in rows]), smoothing=1.0)
+    return model.fit_supervised(rows, labels.split_with_sizes([len(row) for row in rows]), smoothing=1.0)
 
 
 def _clusters(
@@ -90,17 +90,17 @@ def _clusters(
     floor: Tensor,
     generator: torch.Generator,
 ) -> Gaussians:
-    """A component for each cluster of each state's frames, with the variance of the state."""
+    """Return one component per cluster of each state's frames, with the variance of the state."""
     width = frames.shape[1]
-    means, spreads = frames.new_empty(states, mixtures, width), frames.new_empty(states, width)
+    means, variances = frames.new_empty(states, mixtures, width), frames.new_empty(states, width)
     for state in range(states):
-        own = labels == state
-        if int(own.sum()) < mixtures:  # too few to be a state of its own: any frames do
-            own = torch.ones_like(own)
-        inner = kmeans(scaled[own], mixtures, generator)
-        means[state] = centres(frames[own], inner, mixtures)
-        spreads[state] = frames[own].var(0, correction=0).maximum(floor)
-    covariances = spreads.unsqueeze(1).expand(-1, mixtures, -1)
+        members = labels == state
+        if int(members.sum()) < mixtures:  # too few for the components: use all frames
+            members = torch.ones_like(members)
+        clusters = kmeans(scaled[members], mixtures, generator)
+        means[state] = cluster_means(frames[members], clusters, mixtures)
+        variances[state] = frames[members].var(0, correction=0).maximum(floor)
+    covariances = variances.unsqueeze(1).expand(-1, mixtures, -1)
     if covariance == "full":
         covariances = torch.diag_embed(covariances)
     weights = frames.new_full((states, mixtures), 1 / mixtures)
@@ -108,30 +108,30 @@ def _clusters(
 
 
 def kmeans(frames: Tensor, clusters: int, generator: torch.Generator) -> Tensor:
-    """(N,): the cluster of every frame (N, F), which is never empty if there are as many distinct frames.
+    """Return the cluster of every frame, (N,), given (N, F); with enough distinct frames no cluster is empty.
 
-    Lloyd's algorithm from centres that are drawn far apart (k-means++, Arthur and Vassilvitskii 2007).
+    Lloyd's algorithm, initialised by k-means++ (Arthur and Vassilvitskii 2007).
     """
-    some = frames[torch.randperm(len(frames), generator=generator)[:_CLUSTERED]]
-    centre = some[:1]
+    sample = frames[torch.randperm(len(frames), generator=generator)[:_KMEANS_FRAMES]]
+    centres = sample[:1]
     for _ in range(clusters - 1):
-        apart = torch.cdist(some, centre).amin(1).square()
-        chance = apart if bool(apart.sum() > 0) else torch.ones_like(apart)
-        centre = torch.cat((centre, some[chance.multinomial(1, generator=generator)]))
-    for _ in range(_ROUNDS):
-        labels = torch.cdist(some, centre).argmin(1)
-        moved = centres(some, labels, clusters, centre)
-        if torch.equal(moved, centre):
+        distances = torch.cdist(sample, centres).amin(1).square()
+        weights = distances if bool(distances.sum() > 0) else torch.ones_like(distances)
+        centres = torch.cat((centres, sample[weights.multinomial(1, generator=generator)]))
+    for _ in range(_KMEANS_ROUNDS):
+        labels = torch.cdist(sample, centres).argmin(1)
+        updated = cluster_means(sample, labels, clusters, centres)
+        if torch.equal(updated, centres):
             break
-        centre = moved
-    return torch.cdist(frames, centre).argmin(1)
+        centres = updated
+    return torch.cdist(frames, centres).argmin(1)
 
 
-def centres(frames: Tensor, labels: Tensor, clusters: int, otherwise: Tensor | None = None) -> Tensor:
-    """(clusters, F): the mean of each cluster; an empty one has another centre, or that of all frames."""
+def cluster_means(frames: Tensor, labels: Tensor, clusters: int, fallback: Tensor | None = None) -> Tensor:
+    """Return the mean of each cluster, (clusters, F); of an empty one `fallback`, or the mean of all frames."""
     counts = torch.bincount(labels, minlength=clusters).unsqueeze(1)
     sums = frames.new_zeros(clusters, frames.shape[1]).index_add_(0, labels, frames)
-    empty = frames.mean(0) if otherwise is None else otherwise
+    empty = frames.mean(0) if fallback is None else fallback
     return torch.where(counts > 0, sums / counts.clamp_min(1), empty)
 
 
@@ -145,7 +145,7 @@ def best_fit(
     tolerance: float,
     say: Callable[[str], None],
 ) -> Fit:
-    """The fit with the highest likelihood from that many starts, each drawn with a seed of its own."""
+    """Fit from `restarts` initialisations, each with its own seed, and return the most likely fit."""
     fits = []
     for number in range(restarts):
         model = start(torch.Generator().manual_seed(seed + number))
@@ -153,5 +153,5 @@ def best_fit(
             baum_welch(model, model.pack(sequences), iterations=iterations, tolerance=tolerance, say=say)
         )
         if restarts > 1:
-            say(f"start {number + 1} of {restarts}: log-likelihood {fits[-1].history[-1]:.1f}")
+            say(f"restart {number + 1} of {restarts}: log-likelihood {fits[-1].history[-1]:.1f}")
     return max(fits, key=lambda fit: fit.history[-1])

@@ -1,4 +1,4 @@
-"""What a hidden Markov model sees in one text: all states at all positions, and the best way through."""
+"""The trellis of a hidden Markov model over one text: all states at all positions, and the best path."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from seqloom.text.pair import TokenizerPair
 
 @dataclass(frozen=True)
 class Trellis:
-    """The tokens of a text, the names of the states, and how they meet."""
+    """Posteriors and best path of the states over the tokens of a text."""
 
     tokens: tuple[str, ...]
     states: tuple[str, ...]
     posteriors: Tensor  # (T, K): P(state | text) at every token
-    path: tuple[int, ...]  # the most probable states
+    path: tuple[int, ...]  # the most probable state sequence
     log_prob: float  # log P(path | text)
-    ways: Tensor  # (T − 1, K, K): P(state, next state | text) between two tokens
+    transition_posteriors: Tensor  # (T − 1, K, K): P(state, next state | text) between adjacent tokens
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Return JSON-serialisable data."""
         return {
             "tokens": list(self.tokens),
             "states": list(self.states),
@@ -37,7 +37,7 @@ class Trellis:
 
 @runtime_checkable
 class HasTrellis(Protocol):
-    """A model with hidden states that can show them."""
+    """A model that can show the hidden states of a text."""
 
     def trellis(self, text: str, tokenizers: TokenizerPair) -> Trellis: ...
 
@@ -45,15 +45,15 @@ class HasTrellis(Protocol):
 def trellis_of(
     chain: Chain, log_density: Tensor, tokens: tuple[str, ...], states: tuple[str, ...], log_end: Tensor
 ) -> Trellis:
-    """The trellis of one text, given log b (T, K) of its tokens and log P(end | state) (K,)."""
+    """Compute the trellis of one text, given log b (T, K) of its tokens and log P(end | state) (K,)."""
     density = log_density.clone()
     density[-1] += log_end
     (packed,) = pack(
-        [density], dtype=torch.float64, device=density.device, most=len(density), width=density.shape[1]
+        [density], dtype=torch.float64, device=density.device, max_frames=len(density), width=density.shape[1]
     )
     filtered, log_beta = forward(chain, packed.frames, packed), backward(chain, packed.frames, packed)
-    log_ways = filtered.log_alpha[:-1].unsqueeze(2) + chain.log_transition  # α a b β, by Rabiner's eq. 37
-    log_ways = log_ways + (packed.frames + log_beta)[1:].unsqueeze(1)
+    log_xi = filtered.log_alpha[:-1].unsqueeze(2) + chain.log_transition  # α a b β, Rabiner's eq. 37
+    log_xi = log_xi + (packed.frames + log_beta)[1:].unsqueeze(1)
     path, score = viterbi(chain, packed.frames, packed)
     return Trellis(
         tokens,
@@ -61,5 +61,5 @@ def trellis_of(
         posteriors(filtered, log_beta),
         tuple(path.tolist()),
         float(score - filtered.log_likelihood),
-        log_ways.flatten(1).softmax(1).view_as(log_ways),
+        log_xi.flatten(1).softmax(1).view_as(log_xi),
     )

@@ -19,7 +19,7 @@ from seqloom.settings import ModelSettings
 from seqloom.statistical.base import FitData
 from seqloom.statistical.ngram.smoothing import pruning_problem
 from seqloom.statistical.ngram.tables import Ngrams
-from seqloom.statistical.state_reader import expect
+from seqloom.statistical.state_reader import expect_size
 from seqloom.types import PAD, Batch, Step, StepModel, Tree, Vocabularies
 
 
@@ -81,7 +81,7 @@ class NgramModel(StepModel):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         ngrams = Ngrams.from_tensors(state)
-        expect(ngrams.vocabulary, self.vocabulary, "the vocabulary")
+        expect_size(ngrams.vocabulary, self.vocabulary, "the vocabulary")
         self._ngrams = ngrams
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:

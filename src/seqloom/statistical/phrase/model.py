@@ -27,7 +27,7 @@ from seqloom.statistical.phrase.stacks import Limits
 from seqloom.statistical.phrase.table import LONGEST, PhraseTable, build_table
 from seqloom.statistical.phrase.translator import PhraseTranslator, read
 from seqloom.statistical.phrase.tune import ScoredCandidate, tune
-from seqloom.statistical.state_reader import StateReader, expect
+from seqloom.statistical.state_reader import StateReader, expect_size
 from seqloom.system import checked_threads
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Vocabularies
@@ -232,9 +232,9 @@ class PhraseModel:
         weights = StateReader(state, features=len(self.weights)).numbers("weights", "features")
         table = PhraseTable.from_tensors(_part(state, "table"))
         language = Ngrams.from_tensors(_part(state, "language"))
-        expect(table.source.vocabulary, self.vocabularies.source, "the vocabulary of sources")
+        expect_size(table.source.vocabulary, self.vocabularies.source, "the vocabulary of sources")
         for vocabulary in (table.target.vocabulary, language.vocabulary):
-            expect(vocabulary, self.vocabularies.target, "the vocabulary of targets")
+            expect_size(vocabulary, self.vocabularies.target, "the vocabulary of targets")
         self.weights, self._table, self._language = weights.cpu().numpy(), table, language
 
 

@@ -78,12 +78,12 @@ _ARRAYS = ("first", "translation", "scores", "reordering", "links")
 
 def _trie(given: StateReader, side: str) -> Trie:
     """The phrases of one side; those of k words go on from those of k - 1."""
-    vocabulary = int(given.integers(f"{side}.vocabulary", "side", least=1).sum())
+    vocabulary = int(given.integers(f"{side}.vocabulary", "side", minimum=1).sum())
     depth = sum(name.startswith(f"{side}.") for name in given.state) - 1
     trie, shorter = Trie([], vocabulary), range(1)
     for k in range(depth):
         least, below = shorter.start * vocabulary, shorter.stop * vocabulary
-        keys = given.integers(f"{side}.{k}", f"{side} phrases of {k + 1}", least=least, below=below)
+        keys = given.integers(f"{side}.{k}", f"{side} phrases of {k + 1}", minimum=least, below=below)
         if not len(keys) or bool((keys.diff() <= 0).any()):
             raise ValueError(f"{side}.{k} is not sorted")
         shorter = range(len(trie), len(trie) + len(keys))

@@ -1,4 +1,4 @@
-"""What a counting model learns from, made of a few lines."""
+"""Fixtures that make training data from a few lines."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Pair = tuple[str, str | None]
 
 
 @pytest.fixture
-def lesson_of(tmp_path: Path) -> Callable[..., FitData]:
-    """Makes the lesson of these pairs (or texts, whose target is None) and says into a list."""
+def fit_data(tmp_path: Path) -> Callable[..., FitData]:
+    """Return a function that makes FitData of pairs (or texts, with target None) and logs to a list."""
 
     def make(
-        train: Sequence[Pair], valid: Sequence[Pair] = (), said: list[str] | None = None, **text: object
+        train: Sequence[Pair], valid: Sequence[Pair] = (), log: list[str] | None = None, **text: object
     ) -> FitData:
         config = TextConfig.checked({"tokenizer": "word", "vocab_size": 1000, **text}, "text")
         lines = [(source, target) if target is not None else ("", source) for source, target in train]
@@ -41,14 +41,14 @@ def lesson_of(tmp_path: Path) -> Callable[..., FitData]:
             train=store("train", train),
             valid=store("valid", valid),
             valid_examples=lambda: iter(()),
-            say=(said if said is not None else []).append,
+            say=(log if log is not None else []).append,
         )
 
     return make
 
 
 class FrameStore:
-    """Feature frames and class tokens, as a TokenStore gives them."""
+    """Feature frames and class tokens, with the interface of a TokenStore."""
 
     def __init__(self, rows: Sequence[tuple[NDArray[np.float32], Sequence[int]]]) -> None:
         self.rows = rows

@@ -1,4 +1,4 @@
-"""The classifier: Bayes' rule over one model per class; then the end."""
+"""Tests of the classifier: Bayes' rule over one model per class, then EOS."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ VOCABULARIES = Vocabularies(2, 9, False, features=True)
 
 
 def clip(token: int, seed: int) -> NDArray[np.float32]:
-    """Frames that go up or down over their length."""
+    """Return frames that rise or fall over time."""
     random = np.random.default_rng(seed)
     length = int(random.integers(6, 15))
     way = np.linspace(-2, 2, length) * (1 if token == RISES else -1)
     return (way[:, None] + 0.5 * random.normal(size=(length, 2))).astype(np.float32)
 
 
-def lesson(frame_store: Any, rows: list[tuple[NDArray[np.float32], list[int]]]) -> Any:
+def make_data(frame_store: Any, rows: list[tuple[NDArray[np.float32], list[int]]]) -> Any:
     target = SimpleNamespace(pieces=lambda ids: [f"class{id}" for id in ids])
-    said: list[str] = []
+    log: list[str] = []
     valid = frame_store([(clip(token, 100 + token), [token]) for token in (RISES, FALLS)])
     return SimpleNamespace(
         train=frame_store(rows),
         valid=valid,
         seed=1,
-        say=said.append,
-        said=said,
+        say=log.append,
+        log=log,
         tokenizers=SimpleNamespace(target=target),
     )
 
@@ -49,9 +49,9 @@ def rows(more: int = 0) -> list[tuple[NDArray[np.float32], list[int]]]:
 
 def fitted(frame_store: Any) -> Classifier:
     model = Classifier(SETTINGS, VOCABULARIES)
-    given = lesson(frame_store, rows(more=20))
-    assert model.fit(given) == {"accuracy": 1.0}
-    assert given.said == ["class class5 (1 of 2): 30 sequences", "class class7 (2 of 2): 10 sequences"]
+    data = make_data(frame_store, rows(more=20))
+    assert model.fit(data) == {"accuracy": 1.0}
+    assert data.log == ["class class5 (1 of 2): 30 sequences", "class class7 (2 of 2): 10 sequences"]
     return model
 
 
@@ -65,7 +65,7 @@ def test_posteriors_are_bayes_rule(frame_store: Any) -> None:
     assert model.log_posteriors(clips).argmax(1).tolist() == [0, 1]
 
 
-def test_the_first_step_is_the_class_and_the_second_the_end(frame_store: Any) -> None:
+def test_first_step_is_the_class_and_second_is_eos(frame_store: Any) -> None:
     model = fitted(frame_store)
     clips = [clip(RISES, 50), clip(FALLS, 51)]
     padded = torch.zeros(2, 20, 2)
@@ -84,19 +84,19 @@ def test_the_first_step_is_the_class_and_the_second_the_end(frame_store: Any) ->
     assert second.log_probs.argmax(1).tolist() == [EOS] * 4 and (second.log_probs[:, EOS] == 0).all()
 
 
-def test_restoring(frame_store: Any) -> None:
+def test_state_dict_round_trip(frame_store: Any) -> None:
     model, again = fitted(frame_store), Classifier(SETTINGS, VOCABULARIES)
     again.load_state_dict(model.state_dict())
     clips = [clip(RISES, 60)]
     torch.testing.assert_close(again.log_posteriors(clips), model.log_posteriors(clips))
 
 
-def test_a_target_of_several_tokens_is_named(frame_store: Any) -> None:
-    given = lesson(frame_store, [*rows(), (clip(RISES, 3), [RISES, FALLS])])
+def test_target_of_several_tokens_is_an_error(frame_store: Any) -> None:
+    data = make_data(frame_store, [*rows(), (clip(RISES, 3), [RISES, FALLS])])
     with pytest.raises(SeqloomError, match="Pair 21 has a target of 2 tokens"):
-        Classifier(SETTINGS, VOCABULARIES).fit(given)
+        Classifier(SETTINGS, VOCABULARIES).fit(data)
 
 
-def test_text_is_refused() -> None:
-    with pytest.raises(SeqloomError, match="reads feature frames, but the source is text"):
+def test_text_source_is_an_error() -> None:
+    with pytest.raises(SeqloomError, match="hmm-classifier needs feature frames"):
         Classifier(SETTINGS, Vocabularies(20, 9, False))

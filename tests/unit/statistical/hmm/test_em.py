@@ -1,4 +1,4 @@
-"""Baum-Welch: the likelihood rises, restarts keep the best, a fault is told and stops the fit."""
+"""Tests of Baum-Welch: the likelihood increases, the best restart is kept, a decrease stops the fit."""
 
 from __future__ import annotations
 
@@ -33,49 +33,49 @@ def start(**options: Any) -> Hmm:
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 @pytest.mark.parametrize("topology", ["ergodic", "left-right"])
-def test_the_likelihood_rises_with_floors_and_zeros(covariance: str, topology: str) -> None:
-    said: list[str] = []
+def test_likelihood_increases_with_floors_and_zeros(covariance: str, topology: str) -> None:
+    log: list[str] = []
     model = start(mixtures=2, covariance=covariance, topology=topology, floor=0.2)
-    fit = model.fit(rows(), iterations=30, tolerance=-1.0, say=said.append)
-    assert len(fit.history) == 30 and not fit.fell and not said
+    fit = model.fit(rows(), iterations=30, tolerance=-1.0, say=log.append)
+    assert len(fit.history) == 30 and not fit.decreased and not log
     assert fit.history[-1] > fit.history[0] + 1
     assert ((fit.model.transition > 0) <= (model.transition > 0)).all()
     assert float(fit.model.log_likelihood(rows()).sum()) >= fit.history[-1] - 1e-9
 
 
-def test_a_fall_is_told_and_stops_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    learned = Gaussians.maximised
+def test_decrease_is_reported_and_stops_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    m_step = Gaussians.m_step
 
     def faulty(self: Gaussians, statistics: tuple[Tensor, ...]) -> Gaussians:
-        good = learned(self, statistics)
+        good = m_step(self, statistics)
         return replace(good, means=good.means + 3.0)
 
-    model, said = start(), list[str]()
-    monkeypatch.setattr(Gaussians, "maximised", faulty)
-    fit = model.fit(rows(), iterations=10, say=said.append)
-    assert fit.fell and len(fit.history) == 1
-    assert "Iteration 1 made the log-likelihood fall" in said[0] and "stopped" in said[0]
-    assert fit.model is model  # the parameters before the fault
+    model, log = start(), list[str]()
+    monkeypatch.setattr(Gaussians, "m_step", faulty)
+    fit = model.fit(rows(), iterations=10, say=log.append)
+    assert fit.decreased and len(fit.history) == 1
+    assert "iteration 1 decreased the log-likelihood" in log[0] and "stopped" in log[0]
+    assert fit.model is model  # the parameters before the decrease
 
 
-def test_it_ends_when_nothing_is_gained() -> None:
+def test_fit_stops_on_convergence() -> None:
     fit = start().fit(rows(), iterations=500, tolerance=1e-4)
     assert fit.converged and len(fit.history) < 500
     assert fit.history[-1] - fit.history[-2] < 1e-4 * sum(map(len, rows()))
 
 
-def test_groups_give_the_same_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grouping_does_not_change_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     model = start(mixtures=2)
-    whole = model.fit(rows(), iterations=5, tolerance=-1.0)
-    monkeypatch.setattr("seqloom.statistical.hmm.model._VALUES", 60)
+    ungrouped = model.fit(rows(), iterations=5, tolerance=-1.0)
+    monkeypatch.setattr("seqloom.statistical.hmm.model._GROUP_SIZE", 60)
     assert len(model.pack(rows())) > 1
-    parts = model.fit(rows(), iterations=5, tolerance=-1.0)
-    assert parts.history == pytest.approx(whole.history, rel=1e-12)
+    grouped = model.fit(rows(), iterations=5, tolerance=-1.0)
+    assert grouped.history == pytest.approx(ungrouped.history, rel=1e-12)
 
 
-def test_the_best_of_several_starts_stays() -> None:
-    said: list[str] = []
-    options: dict[str, Any] = {"iterations": 20, "tolerance": 1e-6, "seed": 1, "say": said.append}
+def test_best_restart_is_kept() -> None:
+    log: list[str] = []
+    options: dict[str, Any] = {"iterations": 20, "tolerance": 1e-6, "seed": 1, "say": log.append}
 
     def begin(generator: torch.Generator) -> Hmm:
         return categorical_start(torch.ones(4), 3, generator, 0.1)
@@ -86,32 +86,32 @@ def test_the_best_of_several_starts_stays() -> None:
         for seed in (1, 2, 3, 4)
     ]
     assert several.history[-1] == max(single) and len(set(single)) == 4
-    assert [line.split(":")[0] for line in said] == [f"start {i} of 4" for i in (1, 2, 3, 4)]
+    assert [line.split(":")[0] for line in log] == [f"restart {i} of 4" for i in (1, 2, 3, 4)]
 
 
-def test_sums_add_up() -> None:
+def test_expected_counts_add_up() -> None:
     one = ExpectedCounts(1.0, torch.ones(2), torch.ones(2, 2), (torch.ones(1),))
     two = one + one
     assert two.log_likelihood == 2.0 and two.transition.sum() == 8 and two.emission[0] == 2.0
 
 
-def test_an_impossible_sequence_is_named() -> None:
+def test_impossible_sequence_is_named() -> None:
     emission = Categorical(torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double())
     model = Hmm(torch.ones(2).double() / 2, torch.ones(2, 2).double() / 2, emission)
-    given = [torch.tensor([0, 0, 0]), torch.tensor([0, 1])]
-    assert model.log_likelihood(given).tolist() == pytest.approx([0.0, -torch.inf])
-    for ask in (model.fit, model.posteriors, model.viterbi):
-        with pytest.raises(SeqloomError, match="Sequence 2 is impossible"):
-            ask(given)
+    sequences = [torch.tensor([0, 0, 0]), torch.tensor([0, 1])]
+    assert model.log_likelihood(sequences).tolist() == pytest.approx([0.0, -torch.inf])
+    for method in (model.fit, model.posteriors, model.viterbi):
+        with pytest.raises(SeqloomError, match="Sequence 2 has probability 0"):
+            method(sequences)
 
 
-def test_clusters_that_lie_apart_are_found() -> None:
+def test_kmeans_finds_separate_clusters() -> None:
     random = torch.Generator().manual_seed(4)
     middle = torch.tensor([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]]).double().repeat_interleave(30, 0)
     labels = kmeans(middle + torch.randn(90, 2, generator=random, dtype=torch.float64), 3, random).view(3, 30)
     assert all(len(set(row.tolist())) == 1 for row in labels) and len(set(labels[:, 0].tolist())) == 3
 
 
-def test_too_few_frames_are_refused() -> None:
-    with pytest.raises(SeqloomError, match="2 frames are too few for 3 states of 1 components"):
+def test_too_few_frames_are_an_error() -> None:
+    with pytest.raises(SeqloomError, match="2 frames are too few for 3 states"):
         gaussian_start([torch.ones(2, 2)], 3, torch.Generator())

@@ -1,4 +1,4 @@
-"""The model as a value: known states are counted, samples follow it, its state is all of it."""
+"""Tests of Hmm: supervised counts, sampling, state dict, precision."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ def model() -> Hmm:
 
 def test_known_states_are_counted() -> None:
     rows, paths = [[0, 0, 2], [1]], [[0, 0, 1], [1]]
-    found = model().counted([torch.tensor(row) for row in rows], [torch.tensor(path) for path in paths])
+    found = model().fit_supervised([torch.tensor(row) for row in rows], [torch.tensor(path) for path in paths])
     assert found.start.tolist() == [0.5, 0.5]
-    assert found.transition.tolist() == [[0.5, 0.5], [0.0, 1.0]]  # no move from the second state: as it was
+    assert found.transition.tolist() == [
+        [0.5, 0.5],
+        [0.0, 1.0],
+    ]  # row 2: no transition, so unchanged
     assert found.emission.state_dict()["probabilities"].tolist() == [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
 
 
-def test_smoothing_leaves_out_what_is_impossible() -> None:
-    found = model().counted([torch.tensor([0, 0, 2])], [torch.tensor([0, 0, 1])], smoothing=1.0)
+def test_smoothing_skips_impossible_transitions() -> None:
+    found = model().fit_supervised([torch.tensor([0, 0, 2])], [torch.tensor([0, 0, 1])], smoothing=1.0)
     assert found.transition.tolist() == [[0.5, 0.5], [0.0, 1.0]]
     assert found.start.tolist() == pytest.approx([2 / 3, 1 / 3])
 
 
-def test_a_state_for_each_frame_is_needed() -> None:
+def test_missing_states_are_an_error() -> None:
     with pytest.raises(SeqloomError, match="Sequence 2 has 3 frames and 1 states"):
-        model().counted([torch.zeros(1), torch.zeros(3)], [torch.zeros(1).long(), torch.zeros(1).long()])
+        model().fit_supervised([torch.zeros(1), torch.zeros(3)], [torch.zeros(1).long(), torch.zeros(1).long()])
 
 
 def test_samples_follow_the_model_and_the_seed() -> None:
@@ -49,7 +52,7 @@ def test_samples_follow_the_model_and_the_seed() -> None:
     assert torch.equal(again[0], drawn[5][0]) and torch.equal(again[1], drawn[5][1])
 
 
-def test_learning_from_samples_finds_the_model_again() -> None:
+def test_fit_recovers_the_model_from_samples() -> None:
     random = torch.Generator().manual_seed(6)
     rows = [model().sample(30, random)[1] for _ in range(300)]
     fit = model().fit(rows, iterations=30, tolerance=1e-6)
@@ -59,7 +62,7 @@ def test_learning_from_samples_finds_the_model_again() -> None:
 
 
 @pytest.mark.parametrize("kind", ["symbols", "diagonal", "full"])
-def test_the_state_is_all_of_it(kind: str) -> None:
+def test_state_dict_round_trip(kind: str) -> None:
     random = torch.Generator().manual_seed(7)
     if kind == "symbols":
         rows = [torch.randint(5, (9,), generator=random)]
@@ -67,12 +70,12 @@ def test_the_state_is_all_of_it(kind: str) -> None:
     else:
         rows = [torch.randn(30, 2, generator=random, dtype=torch.float64)]
         first = gaussian_start(rows, 3, random, mixtures=2, covariance=kind)  # type: ignore[arg-type]
-    again = Hmm.of(first.state_dict())
+    again = Hmm.from_state(first.state_dict())
     torch.testing.assert_close(again.log_likelihood(rows), first.log_likelihood(rows))
     assert again.fit(rows, iterations=3).history == pytest.approx(first.fit(rows, iterations=3).history)
 
 
-def test_answers_do_not_depend_on_the_other_sequences() -> None:
+def test_results_do_not_depend_on_other_sequences() -> None:
     random = torch.Generator().manual_seed(8)
     rows = [torch.randint(3, (length,), generator=random) for length in (4, 9, 1, 6)]
     together = model().log_likelihood(rows)
@@ -81,7 +84,7 @@ def test_answers_do_not_depend_on_the_other_sequences() -> None:
     assert paths == [model().viterbi([row])[0].states.tolist() for row in rows]
 
 
-def test_single_precision_learns_the_same() -> None:
+def test_single_precision_fits_the_same_model() -> None:
     random = torch.Generator().manual_seed(9)
     rows = [torch.randint(3, (20,), generator=random) for _ in range(5)]
     single = Hmm(
@@ -90,7 +93,7 @@ def test_single_precision_learns_the_same() -> None:
         Categorical(model().emission.state_dict()["probabilities"].float()),
     )
     found = single.fit(rows, iterations=5, tolerance=-1.0)
-    assert found.model.start.dtype == torch.float32 and not found.fell
+    assert found.model.start.dtype == torch.float32 and not found.decreased
     assert found.history == pytest.approx(model().fit(rows, iterations=5, tolerance=-1.0).history, rel=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Packed sequences: every frame once, at its time, and back again."""
+"""Tests of packed sequences: every frame once, ordered by time, and unpacking."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from seqloom.errors import SeqloomError
 from seqloom.statistical.hmm.packed import Packed, pack
 
 
-def packed(rows: list[Tensor], most: int = 1000, width: int | None = None) -> list[Packed]:
-    return pack(rows, dtype=torch.float64, device=torch.device("cpu"), most=most, width=width)
+def packed(rows: list[Tensor], max_frames: int = 1000, width: int | None = None) -> list[Packed]:
+    return pack(rows, dtype=torch.float64, device=torch.device("cpu"), max_frames=max_frames, width=width)
 
 
 ROWS = [torch.tensor([1, 2]), torch.tensor([3]), torch.tensor([4, 5, 6]), torch.tensor([7, 8])]
 
 
-def test_frames_stand_time_by_time_longest_first() -> None:
+def test_frames_are_ordered_by_time_and_length() -> None:
     (group,) = packed(ROWS)
     assert group.frames.tolist() == [4, 1, 7, 3, 5, 2, 8, 6]
     assert group.sizes == (4, 3, 1)
@@ -27,21 +27,21 @@ def test_frames_stand_time_by_time_longest_first() -> None:
     assert [part.tolist() for part in group.by_time(group.frames)] == [[4, 1, 7, 3], [5, 2, 8], [6]]
 
 
-def test_the_frame_before_every_other() -> None:
+def test_previous_frames() -> None:
     (group,) = packed(ROWS)
     assert group.frames[group.previous].tolist() == [4, 1, 7, 5]
 
 
-def test_unpacking_gives_the_rows_back() -> None:
-    for most in (1, 4, 5, 1000):
-        groups = packed(ROWS, most)
+def test_unpack_restores_the_rows() -> None:
+    for max_frames in (1, 4, 5, 1000):
+        groups = packed(ROWS, max_frames)
         found = {
             i: row
             for group in groups
             for i, row in zip(group.order.tolist(), group.unpack(group.frames), strict=True)
         }
         assert [found[i].tolist() for i in range(len(ROWS))] == [row.tolist() for row in ROWS]
-        assert all(len(group.frames) <= max(most, 3) for group in groups)
+        assert all(len(group.frames) <= max(max_frames, 3) for group in groups)
 
 
 def test_features_keep_their_width() -> None:

@@ -1,4 +1,4 @@
-"""The tagger: exact probabilities of tags given the text, so that a wide beam is Viterbi; what it refuses."""
+"""Tests of the tagger: exact tag posteriors, beam search against Viterbi, unseen words, errors."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ PAIRS = [
     ("the man is walking", "D N X V"),
     ("Anna can walk", "P X V"),
 ]
-TEXT = "the Fish can zwing"  # with words that nobody has seen
+TEXT = "the Fish can zwing"  # with unseen words
 
 Make = Callable[..., FitData]
 
 
-def fitted(lesson: FitData, **options: Any) -> Tagger:
-    tagger = Tagger(TaggerSettings(**options), lesson.tokenizers.vocabularies)
-    tagger.fit(lesson)
+def fitted(data: FitData, **options: Any) -> Tagger:
+    tagger = Tagger(TaggerSettings(**options), data.tokenizers.vocabularies)
+    tagger.fit(data)
     return tagger
 
 
-def batch_of(lesson: FitData, *texts: str) -> Batch:
-    return collate_ids([lesson.tokenizers.source.encode(text) for text in texts], None, range(len(texts)))
+def batch_of(data: FitData, *texts: str) -> Batch:
+    return collate_ids([data.tokenizers.source.encode(text) for text in texts], None, range(len(texts)))
 
 
 def path_log_prob(tagger: Tagger, batch: Batch, tags: tuple[int, ...]) -> float:
-    """log P(tags and the end | the first text), step by step."""
+    """Return log P(tags, EOS | first text), step by step."""
     memory, state = tagger.start(batch)
     last, total = torch.full((len(batch.source),), BOS), 0.0
     for tag in (*tags, EOS):
@@ -51,11 +51,11 @@ def path_log_prob(tagger: Tagger, batch: Batch, tags: tuple[int, ...]) -> float:
     return total
 
 
-def joint(tagger: Tagger, text: str, lesson: FitData, path: tuple[int, ...]) -> float:
-    """P(path, text) up to what depends on the text alone, from the state."""
+def joint(tagger: Tagger, text: str, data: FitData, path: tuple[int, ...]) -> float:
+    """Return P(path, text) up to a factor that depends on the text alone, from the state dict."""
     state = tagger.state_dict()
-    words = lesson.tokenizers.source.encode(text)
-    assert len(words) == len(path)  # no word of it is spelled
+    words = data.tokenizers.source.encode(text)
+    assert len(words) == len(path)  # no word is spelled in bytes
     emission = state["word_probabilities"].double() / state["tag_probabilities"]
     value = float(state["start"][path[0]] * emission[words[0], path[0]])
     for before, after, word in zip(path, path[1:], words[1:], strict=False):
@@ -63,35 +63,35 @@ def joint(tagger: Tagger, text: str, lesson: FitData, path: tuple[int, ...]) -> 
     return value * float(state["end"][path[-1]])
 
 
-def test_steps_give_the_exact_posterior_of_every_path(lesson_of: Make) -> None:
-    lesson = lesson_of(PAIRS)
-    tagger, text = fitted(lesson), "the old fish can"
+def test_steps_give_the_exact_posterior_of_every_path(fit_data: Make) -> None:
+    data = fit_data(PAIRS)
+    tagger, text = fitted(data), "the old fish can"
     tags = tagger.state_dict()["tags"].tolist()
-    paths = {path: joint(tagger, text, lesson, path) for path in product(range(len(tags)), repeat=4)}
-    total, batch = sum(paths.values()), batch_of(lesson, text, "fish")
+    paths = {path: joint(tagger, text, data, path) for path in product(range(len(tags)), repeat=4)}
+    total, batch = sum(paths.values()), batch_of(data, text, "fish")
     some = sorted(paths, key=lambda path: -paths[path])[:10] + list(paths)[::97]
     for path in some:
         found = path_log_prob(tagger, batch, tuple(tags[state] for state in path))
         assert found == pytest.approx(math.log(paths[path] / total), abs=1e-4)
 
 
-def test_a_wide_beam_is_viterbi_and_its_score_the_posterior(lesson_of: Make) -> None:
-    lesson = lesson_of(PAIRS)
-    tagger = fitted(lesson)
-    translator = TorchTranslator(tagger, lesson.tokenizers, SearchConfig())
+def test_wide_beam_search_equals_viterbi(fit_data: Make) -> None:
+    data = fit_data(PAIRS)
+    tagger = fitted(data)
+    translator = TorchTranslator(tagger, data.tokenizers, SearchConfig())
     texts = [TEXT, "Anna is old", "swim", "the the old can fish is walking"]
     for text, (best, *_) in zip(texts, translator.translate(texts, beam=40), strict=True):
-        shown = tagger.trellis(text, lesson.tokenizers)
+        shown = tagger.trellis(text, data.tokenizers)
         assert best.text.split() == [shown.states[state] for state in shown.path]
         assert best.log_prob == pytest.approx(shown.log_prob, abs=1e-4)
         tokens = tuple(tagger.state_dict()["tags"][list(shown.path)].tolist())
-        assert path_log_prob(tagger, batch_of(lesson, text), tokens) == pytest.approx(shown.log_prob, abs=1e-4)
+        assert path_log_prob(tagger, batch_of(data, text), tokens) == pytest.approx(shown.log_prob, abs=1e-4)
 
 
-def test_every_step_is_a_distribution_and_the_end_comes_when_the_words_end(lesson_of: Make) -> None:
-    lesson = lesson_of(PAIRS)
-    tagger = fitted(lesson)
-    batch = batch_of(lesson, TEXT, "fish")
+def test_steps_are_distributions_and_end_after_the_last_word(fit_data: Make) -> None:
+    data = fit_data(PAIRS)
+    tagger = fitted(data)
+    batch = batch_of(data, TEXT, "fish")
     memory, state = tagger.start(batch)
     last = torch.full((4,), BOS)  # two hypotheses each
     state = state.repeat_interleave(2)
@@ -104,45 +104,45 @@ def test_every_step_is_a_distribution_and_the_end_comes_when_the_words_end(lesso
     assert attention[0, 0, 0].argmax() == batch.source_lengths[0] - 1
 
 
-def test_endings_tell_about_unseen_words(lesson_of: Make) -> None:
+def test_unseen_words_are_tagged_by_their_ending(fit_data: Make) -> None:
     pairs = [(f"{stem}ing", "V") for stem in ("walk", "talk", "look")] + [
         (f"{stem}ness", "N") for stem in ("sad", "fit")
     ]
-    lesson = lesson_of(pairs)
-    tagger = fitted(lesson)
-    names = {text: tagger.trellis(text, lesson.tokenizers) for text in ("singing", "madness")}
+    data = fit_data(pairs)
+    tagger = fitted(data)
+    names = {text: tagger.trellis(text, data.tokenizers) for text in ("singing", "madness")}
     assert [one.states[one.path[0]] for one in names.values()] == ["V", "N"]
 
 
-def test_validation_and_restoring(lesson_of: Make) -> None:
-    lesson = lesson_of(PAIRS, [("the man can walk", "D N X V"), ("the dog can swim", "D N X N")])
-    tagger = Tagger(TaggerSettings(), lesson.tokenizers.vocabularies)
-    figures = tagger.fit(lesson)
-    assert figures["accuracy"] == pytest.approx(7 / 8)
-    assert figures["accuracy_unseen"] == 1.0  # dog
-    again = Tagger(TaggerSettings(), lesson.tokenizers.vocabularies)
+def test_validation_metrics_and_state_dict(fit_data: Make) -> None:
+    data = fit_data(PAIRS, [("the man can walk", "D N X V"), ("the dog can swim", "D N X N")])
+    tagger = Tagger(TaggerSettings(), data.tokenizers.vocabularies)
+    metrics = tagger.fit(data)
+    assert metrics["accuracy"] == pytest.approx(7 / 8)
+    assert metrics["accuracy_unseen"] == 1.0  # dog
+    again = Tagger(TaggerSettings(), data.tokenizers.vocabularies)
     again.load_state_dict(tagger.state_dict())
-    one, two = (model.trellis(TEXT, lesson.tokenizers) for model in (tagger, again))
+    one, two = (model.trellis(TEXT, data.tokenizers) for model in (tagger, again))
     assert one.path == two.path and torch.equal(one.posteriors, two.posteriors)
 
 
-def test_a_pair_with_too_few_tags_is_named(lesson_of: Make) -> None:
+def test_pair_with_too_few_tags_is_named(fit_data: Make) -> None:
     with pytest.raises(SeqloomError, match=r"Pair 2 of the training data \('a b c'\) has 3 words and 2 tags"):
-        fitted(lesson_of([("a b", "X Y"), ("a b c", "X Y")]))
+        fitted(fit_data([("a b", "X Y"), ("a b c", "X Y")]))
 
 
-def test_frames_are_refused() -> None:
+def test_feature_frames_are_an_error() -> None:
     with pytest.raises(SeqloomError, match="the source is feature frames"):
         Tagger(TaggerSettings(), Vocabularies(13, 9, False, features=True))
 
 
-def test_too_many_tags_are_refused(lesson_of: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqloom.statistical.hmm.tagger._MOST_PROBABILITIES", 100)
-    with pytest.raises(SeqloomError, match="The targets have 6 different tokens: too many"):
-        fitted(lesson_of(PAIRS))
+def test_too_many_tags_are_an_error(fit_data: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seqloom.statistical.hmm.tagger._MAX_PROBABILITIES", 100)
+    with pytest.raises(SeqloomError, match="The targets have 6 different tokens"):
+        fitted(fit_data(PAIRS))
 
 
-def test_a_text_without_words_has_no_trellis(lesson_of: Make) -> None:
-    lesson = lesson_of(PAIRS)
-    with pytest.raises(SeqloomError, match="the text has no words"):
-        fitted(lesson).trellis("", lesson.tokenizers)
+def test_text_without_words_is_an_error(fit_data: Make) -> None:
+    data = fit_data(PAIRS)
+    with pytest.raises(SeqloomError, match="The text has no words"):
+        fitted(data).trellis("", data.tokenizers)
