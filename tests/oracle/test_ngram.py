@@ -1,4 +1,4 @@
-"""The n-gram model against a textbook in loops, and against another reader of the same ARPA file."""
+"""The n-gram model against a loop over the textbook equations and against another ARPA reader."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from seqloom.statistical.ngram.model import NgramModel, NgramSettings
 from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.types import BOS, EOS, PAD, UNK, Vocabularies
 
-WORDS = 14  # besides the four special ids
+WORDS = 14  # in addition to the four special ids
 V = WORDS + 4
 Gram = tuple[int, ...]
 
 
 def texts(seed: int, count: int = 120) -> list[list[int]]:
-    """Rows in which some words are frequent, follow each other, and one never comes."""
+    """Return rows with frequent words, regular successions and one word that never occurs."""
     draw = random.Random(seed)
     rows = []
     for _ in range(count):
@@ -39,7 +39,7 @@ def texts(seed: int, count: int = 120) -> list[list[int]]:
 
 
 class Textbook:
-    """Interpolated modified Kneser-Ney by its equations (Chen & Goodman 1999), one n-gram at a time."""
+    """Interpolated modified Kneser-Ney (Chen & Goodman 1999), one n-gram at a time."""
 
     def __init__(self, rows: Sequence[Sequence[int]], order: int, prune: Sequence[int]) -> None:
         self.order = order
@@ -93,7 +93,7 @@ class Textbook:
 
 
 def contexts(rows: Sequence[Sequence[int]], longest: int) -> list[Gram]:
-    """Contexts that were seen and some that were not, from nothing to the longest."""
+    """Return seen and unseen contexts, from the empty to the longest."""
     seen = {(BOS, *row)[i : i + n] for row in rows for n in range(longest + 1) for i in range(len(row) + 2 - n)}
     draw = random.Random(1)
     picked = draw.sample(sorted(seen), min(60, len(seen)))
@@ -102,7 +102,7 @@ def contexts(rows: Sequence[Sequence[int]], longest: int) -> list[Gram]:
 
 @pytest.mark.parametrize("prune", [(), (0, 0, 1), (0, 1, 2)])
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-def test_the_textbook_says_the_same(order: int, prune: tuple[int, ...]) -> None:
+def test_probabilities_match_the_textbook(order: int, prune: tuple[int, ...]) -> None:
     rows = texts(order)
     model, book = Ngrams.estimate(rows, order=order, vocabulary=V, prune=prune), Textbook(rows, order, prune)
     if order > 1 and not prune:
@@ -111,10 +111,10 @@ def test_the_textbook_says_the_same(order: int, prune: tuple[int, ...]) -> None:
     asked = contexts(rows, order)
     expected = np.array([[book.prob(context, word) for word in range(V)] for context in asked])
     np.testing.assert_allclose(np.exp(model.log_probs(asked)), expected, rtol=3e-6)
-    np.testing.assert_allclose(expected.sum(axis=1), 1, rtol=1e-9)  # the textbook itself is a distribution
+    np.testing.assert_allclose(expected.sum(axis=1), 1, rtol=1e-9)  # the reference sums to 1
 
 
-def test_another_reader_of_the_file_says_the_same(tmp_path: Path) -> None:
+def test_probabilities_match_another_arpa_reader(tmp_path: Path) -> None:
     rows, held_out = texts(1, 300), texts(2, 50)
     model = Ngrams.estimate(rows, order=4, vocabulary=V, prune=(0, 0, 1))
     names = ["<pad>", "<s>", "</s>", "<unk>", *(f"w{i}" for i in range(WORDS))]
@@ -129,7 +129,7 @@ def test_another_reader_of_the_file_says_the_same(tmp_path: Path) -> None:
     assert math.exp(-ours / tokens) == pytest.approx(10 ** (-other / tokens), rel=1e-7)
 
 
-def test_samples_come_as_often_as_they_are_probable() -> None:
+def test_samples_follow_the_distribution() -> None:
     rows = [[4, 5], [4, 5], [4, 6], [5], [4, 4, 5], [6, 5], [4, 5, 6]]
     model = NgramModel(NgramSettings(order=3), Vocabularies(7, 7, True))
     model.load_state_dict(Ngrams.estimate(rows, order=3, vocabulary=7).to_tensors())
@@ -144,7 +144,7 @@ def test_samples_come_as_often_as_they_are_probable() -> None:
     found = Counter(tuple(one.tokens) for one in drawn)
     whole = (words for n in range(3) for words in product(range(UNK, 7), repeat=n))
     chances = {words: math.exp(sum(model.ngrams.score(words))) for words in whole}
-    # Chi-squared over the outcomes that are frequent enough; the rest is one more outcome.
+    # Chi-squared test over the frequent outcomes; all others are pooled.
     usual = {words: p for words, p in chances.items() if p * count > 20}
     expected = np.array([*usual.values(), 1 - sum(usual.values())]) * count
     seen = np.array([*(found[words] for words in usual), count - sum(found[words] for words in usual)])

@@ -1,7 +1,7 @@
-"""n-gram models in the ARPA format: text with log10 probabilities and backoffs, which most tools read.
+"""Reading and writing n-gram models in the ARPA format: text with log10 probabilities and backoff weights.
 
-    \\data\\                        Entries are probability, words and, but for the longest n-grams, backoff,
-    ngram 1=4                     with a tab between them and spaces between the words. -99 stands for log 0.
+    \\data\\                        An entry is a probability, the words and, except in the last section, a
+    ngram 1=4                     backoff weight, separated by tabs, with spaces between words. -99 is log 0.
     \\1-grams:
     -0.8    the     -0.3
     ...
@@ -30,34 +30,34 @@ from seqloom.types import PAD
 
 NEVER = -99.0
 _LN10 = math.log(10)
-_BLOCK = 1 << 16  # lines that are put together at a time
-_LONGEST = 1 << 20  # bytes of a line; what is longer is no entry, and falls apart here
-_GAP = re.compile(r"[ \t]+")
+_BLOCK = 1 << 16  # lines formatted at a time
+_MAX_LINE = 1 << 20  # bytes; a longer line is cut, and its parts are rejected as entries
+_SEPARATOR = re.compile(r"[ \t]+")
 _COUNT = re.compile(r"ngram (\d{1,9}) *= *(\d{1,18})")
 
 
 @dataclass(frozen=True)
 class Arpa:
-    """What an ARPA file says. n-grams are rows of places in `words`."""
+    """The contents of an ARPA file. n-grams are rows of indices into `words`."""
 
     words: list[str]
     orders: list[Entries]
 
 
 def write_arpa(path: Path, levels: Sequence[Level], names: Sequence[str]) -> None:
-    """Writes a model, packed if the path ends with .gz. PAD is no word; every other id has its name."""
-    kept = len(levels[0]) - 1
+    """Write a model, compressed if the path ends with .gz. PAD is left out; every other id needs a name."""
+    unigrams = len(levels[0]) - 1
     with (
         gzip.open(path, "wt", encoding="utf-8", newline="\n")
         if path.suffix == ".gz"
         else path.open("w", encoding="utf-8", newline="\n") as file
     ):
-        counts = [kept, *(len(level) for level in levels[1:])]
+        counts = [unigrams, *(len(level) for level in levels[1:])]
         file.write("\\data\\\n" + "".join(f"ngram {n}={count}\n" for n, count in enumerate(counts, 1)))
         for n, (level, rows) in enumerate(zip(levels, spell(levels), strict=True), 1):
             file.write(f"\n\\{n}-grams:\n")
-            for begin in range(0, len(level), _BLOCK):
-                file.writelines(_lines(level, rows, slice(begin, begin + _BLOCK), names))
+            for start in range(0, len(level), _BLOCK):
+                file.writelines(_lines(level, rows, slice(start, start + _BLOCK), names))
         file.write("\n\\end\\\n")
 
 
@@ -71,107 +71,107 @@ def _lines(level: Level, rows: NDArray[np.int32], block: slice, names: Sequence[
 
 
 def read_arpa(path: Path) -> Arpa:
-    """The model in a file, packed or not; what is wrong with it is one sentence with the line."""
+    """Read a model, compressed or not; errors name the line."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return _Reader(path, file).read()
+            return _ArpaReader(path, file).read()
     except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error) or "it ends too early"
+        reason = getattr(error, "strerror", None) or str(error) or "it is truncated"
         raise SeqloomError(
-            f"The ARPA file {path} cannot be read: {reason}.", "check the path and the file"
+            f"Cannot read the ARPA file {path}: {reason}.", "check the path and the file"
         ) from error
 
 
-class _Reader:
-    """Reads line by line and knows the number of the line."""
+class _ArpaReader:
+    """Line-by-line reader that keeps track of the line number."""
 
     def __init__(self, path: Path, file: BinaryIO | gzip.GzipFile) -> None:
         self.path, self.file = path, file
         self.number = 0
-        self.places: dict[str, int] = {}
+        self.indices: dict[str, int] = {}
 
     def read(self) -> Arpa:
         counts = self._counts()
         orders = [self._section(n, count, last=n == len(counts)) for n, count in enumerate(counts, 1)]
-        if self._next_filled() != "\\end\\":
-            raise self._wrong("expected \\end\\ behind the last section")
-        return Arpa(list(self.places), orders)
+        if self._next_nonempty() != "\\end\\":
+            raise self._error("expected \\end\\ after the last section")
+        return Arpa(list(self.indices), orders)
 
     def _counts(self) -> list[int]:
-        """What the head says of the number of n-grams; anything may stand before it."""
+        """Read the n-gram counts of the header; any text may precede it."""
         while self._line() != "\\data\\":
             pass
         counts = list[int]()
         while line := self._line():
-            found = _COUNT.fullmatch(line)
-            if not found or int(found[1]) != len(counts) + 1:
-                raise self._wrong(f"expected 'ngram {len(counts) + 1}=COUNT', got {line[:40]!r}")
-            counts.append(int(found[2]))
+            match = _COUNT.fullmatch(line)
+            if not match or int(match[1]) != len(counts) + 1:
+                raise self._error(f"expected 'ngram {len(counts) + 1}=COUNT', got {line[:40]!r}")
+            counts.append(int(match[2]))
         if not counts or not counts[0]:
-            raise self._wrong("the file announces no n-grams")
+            raise self._error("the header lists no n-grams")
         return counts
 
     def _section(self, n: int, count: int, *, last: bool) -> Entries:
         title = f"\\{n}-grams:"
-        if (line := self._next_filled()) != title:
-            raise self._wrong(f"expected {title}, got {line[:40]!r}")
+        if (line := self._next_nonempty()) != title:
+            raise self._error(f"expected {title}, got {line[:40]!r}")
         words, probs, backoffs = array("i"), array("d"), array("d")
         first = self.number + 1
         for _ in range(count):
             if not (line := self._line()) or line == "\\end\\":
-                raise self._wrong(f"{title} has {len(probs):,} entries, and \\data\\ announces {count:,}")
-            fields = _GAP.split(line)
+                raise self._error(f"{title} has {len(probs):,} entries, but the header lists {count:,}")
+            fields = _SEPARATOR.split(line)
             if len(fields) != n + 1 and (last or len(fields) != n + 2):
-                rest = "" if last else " and a backoff or none"
-                raise self._wrong(f"expected a log probability, {n} word{'s' * (n > 1)}{rest}")
-            probs.append(self._number(fields[0], most=0.0))
-            words.extend(self._places(n, fields[1 : n + 1]))
+                backoff = "" if last else " and an optional backoff weight"
+                raise self._error(f"expected a log probability, {n} word{'s' * (n > 1)}{backoff}")
+            probs.append(self._number(fields[0], maximum=0.0))
+            words.extend(self._word_indices(n, fields[1 : n + 1]))
             backoffs.append(self._number(fields[n + 1]) if len(fields) == n + 2 else 0.0)
         rows = np.frombuffer(words, np.int32).reshape(count, n)
         return Entries(rows, np.frombuffer(probs) * _LN10, np.frombuffer(backoffs) * _LN10, first)
 
-    def _places(self, n: int, words: list[str]) -> list[int]:
-        """The places of words; unigrams are where they come from."""
+    def _word_indices(self, n: int, words: list[str]) -> list[int]:
+        """Return the indices of words; unigrams define them."""
         if n == 1:
-            if words[0] in self.places:
-                raise self._wrong(f"the word {words[0]!r} stands here for the second time")
-            self.places[words[0]] = len(self.places)
+            if words[0] in self.indices:
+                raise self._error(f"duplicate word {words[0]!r}")
+            self.indices[words[0]] = len(self.indices)
         try:
-            return [self.places[word] for word in words]
+            return [self.indices[word] for word in words]
         except KeyError as error:
-            raise self._wrong(f"the word {error.args[0]!r} is not among the 1-grams") from error
+            raise self._error(f"the word {error.args[0]!r} is not among the 1-grams") from error
 
-    def _number(self, text: str, most: float = math.inf) -> float:
+    def _number(self, text: str, maximum: float = math.inf) -> float:
         try:
             value = float(text)
         except ValueError:
             value = math.nan
         if not -math.inf < value < math.inf:
-            raise self._wrong(f"expected a number, got {text[:40]!r}")
-        if value > most:
-            raise self._wrong(f"a log probability is not above 0, got {text[:40]!r}")
+            raise self._error(f"expected a number, got {text[:40]!r}")
+        if value > maximum:
+            raise self._error(f"expected a log probability of at most 0, got {text[:40]!r}")
         return value
 
-    def _next_filled(self) -> str:
+    def _next_nonempty(self) -> str:
         while not (line := self._line()):
             pass
         return line
 
     def _line(self) -> str:
-        """The next line, without what surrounds it."""
-        raw = self.file.readline(_LONGEST)
+        """Return the next line without surrounding white space."""
+        raw = self.file.readline(_MAX_LINE)
         self.number += 1
         if not raw:
-            raise self._wrong(
-                "the file ends here, before \\end\\" if self.places else "the file has no \\data\\"
+            raise self._error(
+                "the file ends here, before \\end\\" if self.indices else "the file has no \\data\\ header"
             )
         try:
             return raw.decode("utf-8").strip(" \t\r\n")
         except UnicodeDecodeError as error:
-            raise self._wrong("this is not UTF-8") from error
+            raise self._error("not valid UTF-8") from error
 
-    def _wrong(self, what: str) -> SeqloomError:
+    def _error(self, problem: str) -> SeqloomError:
         return SeqloomError(
-            f"{self.path}, line {self.number}: {what}.",
-            "this must be an ARPA file as SRILM or KenLM write them",
+            f"{self.path}, line {self.number}: {problem}.",
+            "the file must be in ARPA format, as written by SRILM or KenLM",
         )

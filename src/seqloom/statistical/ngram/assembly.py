@@ -1,4 +1,4 @@
-"""Tables from n-grams that come in any order, as another program's file lists them."""
+"""Construction of n-gram tables from unsorted n-grams, such as the entries of an ARPA file."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Ints = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Entries:
-    """n-grams of one order as a file lists them."""
+    """The n-grams of one order, in file order."""
 
     rows: Ints  # (M, n)
     log_probs: NDArray[np.float64]  # natural logarithms
     backoffs: NDArray[np.float64]
-    line: int = 0  # of the first in the file; the others follow
+    line: int = 0  # line number of the first entry; the others follow
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
 @dataclass(frozen=True)
-class _Table:
-    """n-grams of one order, sorted; parents and suffixes are places in the order before."""
+class _SortedNgrams:
+    """The sorted n-grams of one order; parents and suffixes are indices into the previous order."""
 
-    keys: Ints  # parent * V + word, which they are sorted by
+    keys: Ints  # parent * V + word: the sort key
     words: Ints
     parents: Ints
     suffixes: Ints
@@ -40,51 +40,51 @@ class _Table:
 
 
 def assemble(orders: Sequence[Entries], where: str) -> list[Level]:
-    """The tables of a model. Order 1 has every word of the vocabulary, at its id.
+    """Return the tables of a model. Order 1 has every word of the vocabulary, indexed by its id.
 
-    The tables need the end of every n-gram to be an n-gram, too. Where the file lacks it, it is added with the
-    probability that it has without being there: no answer changes.
+    The tables require the suffix of every n-gram to be an n-gram, too. A suffix that the file lacks is added
+    with its backoff probability, so that no probability changes.
     """
-    given, first = list(orders), orders[0]
-    words, none = first.rows[:, 0], np.zeros(len(first), np.int32)
-    tables = [_Table(words, words, none, none, first.log_probs, first.backoffs)]
-    while (n := len(tables)) < len(given):
-        entries = given[n]
+    remaining, first = list(orders), orders[0]
+    words, zeros = first.rows[:, 0], np.zeros(len(first), np.int32)
+    tables = [_SortedNgrams(words, words, zeros, zeros, first.log_probs, first.backoffs)]
+    while (n := len(tables)) < len(remaining):
+        entries = remaining[n]
         parents = _find(tables, entries.rows[:, :-1])
-        _check(parents >= 0, entries, where, "it lacks the n-gram without the last word of this one")
+        _check(parents >= 0, entries, where, "the file lacks this n-gram without its last word")
         suffixes = _find(tables, entries.rows[:, 1:])
         if (suffixes < 0).any():
-            given[n - 1] = _with(given[n - 1], np.unique(entries.rows[suffixes < 0, 1:], axis=0))
-            tables.pop()  # and go back to it
+            remaining[n - 1] = _with_rows(remaining[n - 1], np.unique(entries.rows[suffixes < 0, 1:], axis=0))
+            tables.pop()  # rebuild the previous order
         else:
             tables.append(_table(tables[-1], entries, parents, suffixes, len(first), where))
     return _levels(tables)
 
 
-def _find(tables: Sequence[_Table], rows: Ints) -> Ints:
-    """The place of every row of words in the table of its order; -1 for those that are not there."""
-    vocabulary, places = len(tables[0].keys), rows[:, 0].astype(np.int64)
+def _find(tables: Sequence[_SortedNgrams], rows: Ints) -> Ints:
+    """Return the index of every row of words in the table of its order; -1 if it is missing."""
+    vocabulary, indices = len(tables[0].keys), rows[:, 0].astype(np.int64)
     for table, words in zip(tables[1:], rows.T[1:], strict=False):
-        wanted = places * vocabulary + words
-        at = np.searchsorted(table.keys, wanted)
-        there = (places >= 0) & (at < len(table.keys))
-        there[there] = table.keys[at[there]] == wanted[there]
-        places = np.where(there, at, -1)
-    return places
+        keys = indices * vocabulary + words
+        candidates = np.searchsorted(table.keys, keys)
+        exists = (indices >= 0) & (candidates < len(table.keys))
+        exists[exists] = table.keys[candidates[exists]] == keys[exists]
+        indices = np.where(exists, candidates, -1)
+    return indices
 
 
 def _table(
-    below: _Table, entries: Entries, parents: Ints, suffixes: Ints, vocabulary: int, where: str
-) -> _Table:
+    below: _SortedNgrams, entries: Entries, parents: Ints, suffixes: Ints, vocabulary: int, where: str
+) -> _SortedNgrams:
     keys = parents * vocabulary + entries.rows[:, -1]
     order = np.argsort(keys, kind="stable")
-    new = np.ones(len(keys), np.bool_)
-    new[order[1:]] = np.diff(keys[order]) > 0
-    _check(new, entries, where, "this n-gram stands here for the second time")
+    unique = np.ones(len(keys), np.bool_)
+    unique[order[1:]] = np.diff(keys[order]) > 0
+    _check(unique, entries, where, "duplicate n-gram")
     probs = np.where(
         np.isnan(entries.log_probs), below.backoffs[parents] + below.log_probs[suffixes], entries.log_probs
     )
-    return _Table(
+    return _SortedNgrams(
         keys=keys[order],
         words=entries.rows[order, -1],
         parents=parents[order],
@@ -94,24 +94,24 @@ def _table(
     )
 
 
-def _check(right: NDArray[np.bool_], entries: Entries, where: str, what: str) -> None:
-    if not right.all():
-        line = entries.line + int(np.argmin(right))
-        raise SeqloomError(f"{where}, line {line}: {what}.", "the file is damaged; write it again")
+def _check(valid: NDArray[np.bool_], entries: Entries, where: str, problem: str) -> None:
+    if not valid.all():
+        line = entries.line + int(np.argmin(valid))
+        raise SeqloomError(f"{where}, line {line}: {problem}.", "the file is damaged; create it again")
 
 
-def _with(entries: Entries, rows: Ints) -> Entries:
-    """The entries and these rows, whose probabilities are not known yet."""
-    unknown, none = np.full(len(rows), np.nan), np.zeros(len(rows))
+def _with_rows(entries: Entries, rows: Ints) -> Entries:
+    """Append rows whose probabilities are not known yet (NaN)."""
+    unknown, zeros = np.full(len(rows), np.nan), np.zeros(len(rows))
     return Entries(
         np.concatenate((entries.rows, rows)),
         np.concatenate((entries.log_probs, unknown)),
-        np.concatenate((entries.backoffs, none)),
+        np.concatenate((entries.backoffs, zeros)),
         entries.line,
     )
 
 
-def _levels(tables: Sequence[_Table]) -> list[Level]:
+def _levels(tables: Sequence[_SortedNgrams]) -> list[Level]:
     levels = []
     for table, longer in zip(tables, [*tables[1:], None], strict=True):
         backoffs, continuations = np.zeros(0), np.zeros(0, np.int32)

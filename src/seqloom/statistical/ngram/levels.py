@@ -1,4 +1,4 @@
-"""The n-grams of one order in a table that says where their continuations stand in the next order's."""
+"""Table of the n-grams of one order, with pointers to their continuations in the next order."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Level:
-    """n-grams sorted by context and word. Of order 1 there is one per word of the vocabulary, at its id.
+    """n-grams sorted by context and word. Order 1 has one per word of the vocabulary, indexed by its id.
 
-    n-gram i is the context of those from continuations[i] up to continuations[i + 1] of the next order. The
-    longest n-grams are contexts of nothing: they have neither backoffs nor continuations.
+    n-gram i is the context of n-grams continuations[i] to continuations[i + 1] - 1 of the next order. The
+    longest n-grams are not contexts: they have neither backoffs nor continuations.
     """
 
-    words: Ints  # the last word of each
+    words: Ints  # last words
     log_probs: Floats  # ln p(word | context)
-    backoffs: Floats  # ln gamma: the weight of shorter contexts where this one says nothing
+    backoffs: Floats  # ln gamma: the weight of the shorter context for words not listed under this one
     continuations: Ints
-    suffixes: Ints  # the place, in the order before, of the n-gram without its first word; 0 of order 1
+    suffixes: Ints  # index, in the previous order, of the n-gram without its first word; 0 for order 1
 
     def __len__(self) -> int:
         return len(self.words)
 
     @classmethod
     def names(cls) -> list[str]:
-        """The names of the arrays."""
+        """Return the names of the arrays."""
         return [field.name for field in fields(cls)]
 
 
 def bounds(parents: NDArray[np.integer], count: int) -> Ints:
-    """Where the n-grams of each of `count` contexts begin, and the end of the last; `parents` are sorted."""
+    """Return the first n-gram of each of `count` contexts, and the end of the last; `parents` is sorted."""
     return np.concatenate(([0], np.cumsum(np.bincount(parents, minlength=count)))).astype(np.int32)
 
 
 def spell(levels: Sequence[Level]) -> Iterator[Ints]:
-    """The words of all n-grams, (M, n), order after order."""
+    """Yield the words of all n-grams, (M, n), order by order."""
     rows = levels[0].words[:, None]
     yield rows
     for shorter, level in pairwise(levels):

@@ -1,4 +1,4 @@
-"""The n-gram language model as a model that can be trained, asked and searched like every other."""
+"""The n-gram language model as a step model: fitting, saving and decoding."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class NgramSettings(ModelSettings):
     SIZES: ClassVar[dict[str, dict[str, Any]]] = {"tiny": {"order": 3}, "small": {}, "base": {"order": 6}}
 
     name: str = "ngram"
-    order: int = Field(5, ge=1, description="words of the longest n-grams: the context is one less")
+    order: int = Field(5, ge=1, description="maximum n-gram length in words; the context is one word shorter")
     prune: tuple[int, ...] = Field(
         (),
-        description="per order, the count up to which n-grams are left out, e.g. [0, 0, 1]; the last goes on",
+        description="per order, drop n-grams with at most this count, e.g. [0, 0, 1]; the last value repeats",
     )
 
     @field_validator("prune")
     @classmethod
-    def _can_be_pruned(cls, prune: tuple[int, ...]) -> tuple[int, ...]:
+    def _check_pruning(cls, prune: tuple[int, ...]) -> tuple[int, ...]:
         if problem := pruning_problem(prune):
             raise ValueError(f"model.prune: {problem}")
         return prune
@@ -43,14 +43,14 @@ class NgramSettings(ModelSettings):
 
 @register(
     "ngram",
-    summary="n-gram language model of text, or of the targets of pairs (modified Kneser-Ney)",
+    summary="n-gram language model (modified Kneser-Ney) of plain text, or of the targets of pairs",
     paper="Kneser & Ney 1995; Chen & Goodman 1999",
     settings=NgramSettings,
     task="continue",
     fitted=True,
 )
 class NgramModel(StepModel):
-    """p(y_t | the last words before it). The state of a row is those words, (R, order - 1), PAD for none."""
+    """p(y_t | preceding words). The state of a row is these words, (R, order - 1), padded with PAD."""
 
     def __init__(self, settings: NgramSettings, vocabularies: Vocabularies) -> None:
         self.settings, self.vocabulary = settings, vocabularies.target
@@ -58,21 +58,21 @@ class NgramModel(StepModel):
 
     @property
     def ngrams(self) -> Ngrams:
-        """The tables, once there are some."""
-        assert self._ngrams is not None, "fit or restore comes first"
+        """The n-gram tables of a fitted or restored model."""
+        assert self._ngrams is not None, "call fit or load_state_dict first"
         return self._ngrams
 
-    def fit(self, lesson: FitData) -> dict[str, float]:
-        """Counts the targets; the perplexity is that of the validation targets, per token with ends."""
+    def fit(self, data: FitData) -> dict[str, float]:
+        """Count the targets; the perplexity is that of the validation targets per token, EOS included."""
         self._ngrams = Ngrams.estimate(
-            targets(lesson.train),
+            targets(data.train),
             order=self.settings.order,
             vocabulary=self.vocabulary,
             prune=self.settings.prune,
         )
         for note in self.ngrams.notes:
-            lesson.say(note)
-        scores = [score for row in targets(lesson.valid) for score in self.ngrams.score(row.tolist())]
+            data.say(note)
+        scores = [score for row in targets(data.valid) for score in self.ngrams.score(row.tolist())]
         sizes = {f"{n}-grams": float(len(level)) for n, level in enumerate(self.ngrams.levels, 1)}
         return {"perplexity": math.exp(-math.fsum(scores) / len(scores))} | sizes
 
@@ -81,11 +81,11 @@ class NgramModel(StepModel):
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         ngrams = Ngrams.from_tensors(state)
-        expect_size(ngrams.vocabulary, self.vocabulary, "the vocabulary")
+        expect_size(ngrams.vocabulary, self.vocabulary, "vocabulary size")
         self._ngrams = ngrams
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
-        """No memory: sources are not read."""
+        """Return no memory, because sources are ignored, and an empty context."""
         rows = len(batch.source_lengths)
         return None, torch.full((rows, self.ngrams.order - 1), PAD, device=batch.source_lengths.device)
 
@@ -97,7 +97,7 @@ class NgramModel(StepModel):
 
 
 def targets(store: TokenStore) -> Iterator[NDArray[np.integer]]:
-    """The targets of a store, row after row."""
+    """Yield the targets of a store, row by row."""
     ids, offsets = np.asarray(store.ids["target"]), store.offsets["target"].tolist()
-    for begin, end in pairwise(offsets):
-        yield ids[begin:end]
+    for start, end in pairwise(offsets):
+        yield ids[start:end]

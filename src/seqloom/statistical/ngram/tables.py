@@ -1,4 +1,4 @@
-"""An n-gram model that answers: the probability of a word in a context, or of every word at once."""
+"""n-gram model: the probability of one word, or of all words, in a context."""
 
 from __future__ import annotations
 
@@ -18,135 +18,134 @@ from seqloom.types import BOS, EOS
 
 Context = tuple[int, ...]
 
-_REMEMBERED = 1 << 18  # answers kept at hand, some 60 MB at the most
+_CACHE_SIZE = 1 << 18  # cached results, at most about 60 MB
 
 
 class Ngrams:
-    """ln p(word | context) by the longest n-gram that the tables have, with backoff to shorter contexts."""
+    """ln p(word | context) by the longest matching n-gram, with backoff to shorter contexts."""
 
     start: Context = (BOS,)
 
     def __init__(self, levels: Sequence[Level], notes: Sequence[str] = ()) -> None:
         self.levels, self.notes = list(levels), list(notes)
         self.order, self.vocabulary = len(levels), len(levels[0])
-        # Memory views: Python reads one number of them faster than of an array.
+        # Memory views: reading single elements from Python is faster than with NumPy arrays.
         self._views = [[memoryview(getattr(level, name)) for name in Level.names()] for level in levels]
         self._nodes: dict[Context, tuple[int, int]] = {}
-        self._answers: dict[tuple[Context, int], tuple[float, Context]] = {}
+        self._cache: dict[tuple[Context, int], tuple[float, Context]] = {}
 
     def __reduce__(self) -> tuple[type[Ngrams], tuple[list[Level], list[str]]]:
-        return Ngrams, (self.levels, self.notes)  # to another process go the tables, not what is remembered
+        return Ngrams, (self.levels, self.notes)  # other processes get the tables without the caches
 
     @classmethod
     def estimate(cls, rows: Rows, *, order: int, vocabulary: int, prune: Sequence[int] = ()) -> Ngrams:
-        """The modified Kneser-Ney model of these rows of ids, which have neither BOS nor EOS.
+        """Estimate a modified Kneser-Ney model of rows of ids, which contain neither BOS nor EOS.
 
-        `prune` says per order up to which count n-grams are left out; its last number is for all longer ones.
+        `prune` has one threshold per order: n-grams up to this count are dropped; the last value repeats.
         """
         return cls(*smooth(rows, order=order, vocabulary=vocabulary, prune=prune))
 
     def log_prob(self, context: Context, word: int) -> tuple[float, Context]:
-        """ln p(word | context), and the shortest context that gives the same for all that follows.
+        """Return ln p(word | context), and the shortest context that gives the same later probabilities.
 
-        Histories whose contexts are equal can be recombined. Asked again in the context that it returned,
-        the model is quickest.
+        Histories with equal contexts can be recombined. Queries are fastest with a returned context.
         """
-        answer = self._answers.get((context, word))
-        if answer is None:
-            if len(self._answers) >= _REMEMBERED:
-                self._answers.clear()
-            answer = self._answers[context, word] = self._look_up(context, word)
-        return answer
+        result = self._cache.get((context, word))
+        if result is None:
+            if len(self._cache) >= _CACHE_SIZE:
+                self._cache.clear()
+            result = self._cache[context, word] = self._look_up(context, word)
+        return result
 
     def _look_up(self, context: Context, word: int) -> tuple[float, Context]:
         views = self._views
-        length, place = self._nodes.get(context) or self._node(context)
+        length, index = self._nodes.get(context) or self._node(context)
         weight = 0.0
-        while length:  # the n-gram at `place` is the end of the context that we look for the word behind
+        while length:  # the n-gram at `index` is the suffix of the context to look the word up in
             _, _, backoffs, bounds, suffixes = views[length - 1]
             words = views[length][0]
-            end = bounds[place + 1]
-            found = bisect_left(words, word, bounds[place], end)
-            if found < end and words[found] == word:
+            end = bounds[index + 1]
+            match = bisect_left(words, word, bounds[index], end)
+            if match < end and words[match] == word:
                 break
-            weight += backoffs[place]
-            place = suffixes[place]
+            weight += backoffs[index]
+            index = suffixes[index]
             length -= 1
         else:
-            found = word
-        log_prob = weight + views[length][1][found]
-        node = self._end(length + 1, found)
-        after = (*context, word)[len(context) + 1 - node[0] :]
-        self._remember(after, node)
-        return log_prob, after
+            match = word
+        log_prob = weight + views[length][1][match]
+        node = self._shortened(length + 1, match)
+        following = (*context, word)[len(context) + 1 - node[0] :]
+        self._store_node(following, node)
+        return log_prob, following
 
-    def _end(self, length: int, place: int) -> tuple[int, int]:
-        """Length and place of the longest end of an n-gram that, as a context, says more than shorter ones."""
+    def _shortened(self, length: int, index: int) -> tuple[int, int]:
+        """Return length and index of the longest suffix of an n-gram that matters as a context."""
         while length:
             _, _, backoffs, bounds, suffixes = self._views[length - 1]
-            if length < self.order and (bounds[place] < bounds[place + 1] or backoffs[place]):
+            if length < self.order and (bounds[index] < bounds[index + 1] or backoffs[index]):
                 break
-            place = suffixes[place]
+            index = suffixes[index]
             length -= 1
-        return length, place
+        return length, index
 
     def _node(self, context: Context) -> tuple[int, int]:
-        """The longest n-gram that ends a context and matters: its length (0 = none) and its place."""
+        """Return length (0 = none) and index of the longest n-gram that ends the context and matters."""
         node = (0, 0)
         for length in range(min(len(context), self.order - 1), 0, -1):
-            place = self._find(context[-length:])
-            if place is not None:
-                node = self._end(length, place)
+            index = self._find(context[-length:])
+            if index is not None:
+                node = self._shortened(length, index)
                 break
-        self._remember(context, node)
+        self._store_node(context, node)
         return node
 
-    def _remember(self, context: Context, node: tuple[int, int]) -> None:
-        if len(self._nodes) >= _REMEMBERED:
+    def _store_node(self, context: Context, node: tuple[int, int]) -> None:
+        if len(self._nodes) >= _CACHE_SIZE:
             self._nodes.clear()
         self._nodes[context] = node
 
     def _find(self, ngram: Context) -> int | None:
-        """The place of an n-gram in the table of its order."""
-        place = ngram[0]
+        """Return the index of an n-gram in the table of its order, or None."""
+        index = ngram[0]
         for level, word in enumerate(ngram[1:], 1):
             bounds, words = self._views[level - 1][3], self._views[level][0]
-            end = bounds[place + 1]
-            place = bisect_left(words, word, bounds[place], end)
-            if place == end or words[place] != word:
+            end = bounds[index + 1]
+            index = bisect_left(words, word, bounds[index], end)
+            if index == end or words[index] != word:
                 return None
-        return place
+        return index
 
     def score(self, row: Iterable[int]) -> list[float]:
-        """ln p of every word of a row, and of its end."""
-        found, context = [], self.start
+        """Return ln p of every word of a row, and of its EOS."""
+        scores, context = [], self.start
         for word in (*row, EOS):
             log_prob, context = self.log_prob(context, int(word))
-            found.append(log_prob)
-        return found
+            scores.append(log_prob)
+        return scores
 
     def log_probs(self, contexts: Sequence[Context]) -> NDArray[np.float32]:
-        """ln p of every word in every context, (R, V); PAD and BOS have -inf."""
-        found = np.empty((len(contexts), self.vocabulary), np.float32)
-        for row, context in zip(found, contexts, strict=True):
+        """Return ln p of every word in every context, (R, V); -inf for PAD and BOS."""
+        log_probs = np.empty((len(contexts), self.vocabulary), np.float32)
+        for row, context in zip(log_probs, contexts, strict=True):
             self._fill(row, *(self._nodes.get(context) or self._node(context)))
-        return found
+        return log_probs
 
-    def _fill(self, row: NDArray[np.float32], length: int, place: int) -> None:
-        """Writes the distribution behind a context into a row: longer contexts over shorter ones."""
+    def _fill(self, row: NDArray[np.float32], length: int, index: int) -> None:
+        """Write the distribution after a context into `row`: longer contexts overwrite shorter ones."""
         layers, weight = [], 0.0
         for level in range(length, 0, -1):
             this, longer = self.levels[level - 1], self.levels[level]
-            own = slice(this.continuations[place], this.continuations[place + 1])
-            layers.append((longer.words[own], longer.log_probs[own] + np.float32(weight)))
-            weight += float(this.backoffs[place])
-            place = this.suffixes[place]
+            span = slice(this.continuations[index], this.continuations[index + 1])
+            layers.append((longer.words[span], longer.log_probs[span] + np.float32(weight)))
+            weight += float(this.backoffs[index])
+            index = this.suffixes[index]
         np.add(self.levels[0].log_probs, np.float32(weight), out=row)
         for words, log_probs in reversed(layers):
             row[words] = log_probs
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """All tables, e.g. "3.words" the last words of the trigrams."""
+        """Return all tables by name; "3.words", for example, has the last words of the trigrams."""
         return {
             f"{n}.{name}": torch.from_numpy(getattr(level, name))
             for n, level in enumerate(self.levels, 1)
@@ -155,30 +154,28 @@ class Ngrams:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Ngrams:
-        """The model that `to_tensors` gave; tables that contradict each other are a ValueError."""
+        """Restore the model from `to_tensors`; raise ValueError if tables contradict each other."""
         order = sum(name.endswith(".words") for name in tensors)
         if order == 0:
-            raise ValueError("there are no n-grams")
-        given = StateReader({name: tensor.cpu() for name, tensor in tensors.items()}, nothing=0)
-        return cls([_level(given, n, order) for n in range(1, order + 1)])
+            raise ValueError("no n-grams")
+        reader = StateReader({name: tensor.cpu() for name, tensor in tensors.items()}, empty=0)
+        return cls([_level(reader, n, order) for n in range(1, order + 1)])
 
 
-def _level(given: StateReader, n: int, order: int) -> Level:
-    """The table of one order, if it fits to those before and after it."""
-    own, longest = f"{n}-grams", n == order
-    words = given.integers(f"{n}.words", own, dtype=torch.int32, below=given.sizes.get("1-grams"))
+def _level(reader: StateReader, n: int, order: int) -> Level:
+    """Return the table of one order, checked against the previous and the next one."""
+    axis, longest = f"{n}-grams", n == order
+    words = reader.integers(f"{n}.words", axis, dtype=torch.int32, below=reader.sizes.get("1-grams"))
     if n == 1 and not torch.equal(words, torch.arange(len(words), dtype=torch.int32)):
         raise ValueError("1.words is not the vocabulary")
-    ends = given.integers(
-        f"{n}.continuations", "nothing" if longest else f"{own} and the end", dtype=torch.int32
-    )
+    ends = reader.integers(f"{n}.continuations", "empty" if longest else f"{axis} + 1", dtype=torch.int32)
     if not longest:
-        check_bounds(ends, f"{n}.continuations", parts=len(words), last=len(given.state[f"{n + 1}.words"]))
-    shorter = given.sizes[f"{n - 1}-grams"] if n > 1 else 1
+        check_bounds(ends, f"{n}.continuations", parts=len(words), last=len(reader.state[f"{n + 1}.words"]))
+    shorter = reader.sizes[f"{n - 1}-grams"] if n > 1 else 1
     return Level(
         words=words.numpy(),
-        log_probs=given.numbers(f"{n}.log_probs", own, dtype=torch.float32).numpy(),
-        backoffs=given.numbers(f"{n}.backoffs", "nothing" if longest else own, dtype=torch.float32).numpy(),
+        log_probs=reader.numbers(f"{n}.log_probs", axis, dtype=torch.float32).numpy(),
+        backoffs=reader.numbers(f"{n}.backoffs", "empty" if longest else axis, dtype=torch.float32).numpy(),
         continuations=ends.numpy(),
-        suffixes=given.integers(f"{n}.suffixes", own, dtype=torch.int32, below=shorter).numpy(),
+        suffixes=reader.integers(f"{n}.suffixes", axis, dtype=torch.int32, below=shorter).numpy(),
     )

@@ -1,4 +1,4 @@
-"""Tables from n-grams in any order, also from files that leave out what others need."""
+"""Tests of tables built from unsorted and incomplete n-grams."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTEXTS = [tuple(row[-k:]) for row in ROWS for k in range(1, 4)]
 
 
 def listed(model: Ngrams, seed: int = 0) -> list[Entries]:
-    """The n-grams of a model, those of order 2 and more in a random order."""
+    """Return the n-grams of a model, shuffled within every order but the first."""
     orders = []
     for n, (level, rows) in enumerate(zip(model.levels, spell(model.levels), strict=True), 1):
         order = np.random.default_rng(seed).permutation(len(level)) if n > 1 else np.arange(len(level))
@@ -34,15 +34,15 @@ def without(entries: Entries, gone: np.ndarray) -> Entries:
     return Entries(entries.rows[~gone], entries.log_probs[~gone], entries.backoffs[~gone], entries.line)
 
 
-def test_the_order_in_the_file_does_not_matter() -> None:
+def test_entry_order_does_not_matter() -> None:
     again = assemble(listed(MODEL), "x")
     for ours, theirs in zip(MODEL.levels, again, strict=True):
         for name in ours.names():
             np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
 
-def test_a_missing_end_is_added_and_changes_nothing() -> None:
-    """As SRILM prunes: a trigram goes although 4-grams end with it. All else backs off as it always did."""
+def test_missing_suffix_is_added_without_effect() -> None:
+    """SRILM may prune a trigram that is the suffix of a 4-gram; all probabilities stay the same."""
     orders = listed(MODEL)
     needed = {tuple(row[:3]) for row in orders[3].rows.tolist()}  # contexts are never missing
     ends = {tuple(row[1:]) for row in orders[3].rows.tolist()}
@@ -52,7 +52,7 @@ def test_a_missing_end_is_added_and_changes_nothing() -> None:
     model = Ngrams(assemble([*orders[:2], without(orders[2], gone), orders[3]], "x"))
 
     def plain(context: tuple[int, ...], word: int) -> float:
-        """The definition of backoff, without tables that have more than the file."""
+        """Compute the probability by the definition of backoff, from the file's entries only."""
         gram = (*context, word)
         if len(gram) == 3 and gram not in cut:
             backoff = (
@@ -68,15 +68,15 @@ def test_a_missing_end_is_added_and_changes_nothing() -> None:
         return float(backoff) + plain(context[1:], word)
 
     for context in CONTEXTS:
-        for word in range(EOS, V):  # most of what is missing ends a text
+        for word in range(EOS, V):  # most missing suffixes are at the end of a text
             assert model.log_prob(context, word)[0] == pytest.approx(plain(context, word), rel=1e-5)
 
 
-def test_a_missing_context_and_a_second_entry_are_told_with_their_line() -> None:
+def test_missing_context_and_duplicate_entry_name_the_line() -> None:
     orders = listed(MODEL)
     first = orders[3].rows[0].tolist()
     gone = np.array([row == first[:3] for row in orders[2].rows.tolist()])
-    with pytest.raises(SeqloomError, match="x, line 40: it lacks the n-gram without the last word"):
+    with pytest.raises(SeqloomError, match="x, line 40: the file lacks this n-gram without its last word"):
         assemble([*orders[:2], without(orders[2], gone), orders[3]], "x")
     bigrams = orders[1]
     doubled = Entries(
@@ -85,14 +85,12 @@ def test_a_missing_context_and_a_second_entry_are_told_with_their_line() -> None
         np.append(bigrams.backoffs, 0.0),
         bigrams.line,
     )
-    with pytest.raises(
-        SeqloomError, match=f"x, line {20 + len(bigrams)}: this n-gram stands here for the second"
-    ):
+    with pytest.raises(SeqloomError, match=f"x, line {20 + len(bigrams)}: duplicate n-gram"):
         assemble([orders[0], doubled], "x")
 
 
-def test_a_backoff_counts_even_where_nothing_continues() -> None:
-    """Other programs prune all that follows a context and keep its backoff."""
+def test_backoff_without_continuations_is_used() -> None:
+    """Other programs may prune all continuations of a context and keep its backoff weight."""
     words = Entries(np.arange(6)[:, None], np.log(np.full(6, 0.25)), np.zeros(6))
     pair = Entries(np.array([[4, 5]]), np.array([-1.0]), np.array([-0.5]))
     longer = Entries(np.zeros((0, 3), int), np.zeros(0), np.zeros(0))

@@ -1,4 +1,4 @@
-"""Counts are those of a dict, whatever the size of the chunks."""
+"""Tests of n-gram counts against a dict, for several chunk sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from seqloom.statistical.ngram.counts import Counted, count
+from seqloom.statistical.ngram.counts import NgramCounts, count
 from seqloom.types import BOS, EOS
 
 V = 9
@@ -16,8 +16,8 @@ DRAW = random.Random(0)
 ROWS = [[DRAW.randrange(3, V) for _ in range(DRAW.randrange(6))] for _ in range(50)]
 
 
-def spelled(levels: list[Counted]) -> list[dict[tuple[int, ...], int]]:
-    """Every order's counts by the words of the n-gram."""
+def spelled(levels: list[NgramCounts]) -> list[dict[tuple[int, ...], int]]:
+    """Return the counts of every order, keyed by the words of the n-gram."""
     grams: list[tuple[int, ...]] = [()]
     found = []
     for level in levels:
@@ -31,7 +31,7 @@ def spelled(levels: list[Counted]) -> list[dict[tuple[int, ...], int]]:
 
 
 @pytest.mark.parametrize("chunk", [1, 20, 1000])
-def test_counts_are_those_of_a_dict(chunk: int) -> None:
+def test_counts_match_a_dict(chunk: int) -> None:
     unigrams, *longer = spelled(list(count(ROWS, order=4, vocabulary=V, chunk=chunk)))
     texts = [(BOS, *row, EOS) for row in ROWS]
     assert unigrams == {(w,): sum(text.count(w) for text in texts) * (w != BOS) for w in range(V)}
@@ -44,5 +44,5 @@ def test_rows_may_be_arrays_of_any_integers() -> None:
     assert lists == spelled(list(count((np.array(row, np.uint16) for row in ROWS), order=3, vocabulary=V)))
 
 
-def test_an_order_longer_than_every_row_is_empty() -> None:
+def test_order_longer_than_every_row_is_empty() -> None:
     assert [len(level) for level in count([[4], [4]], order=5, vocabulary=V)] == [V, 2, 1, 0, 0]

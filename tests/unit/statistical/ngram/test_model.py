@@ -1,4 +1,4 @@
-"""The registered model: fitted from a store, asked step by step."""
+"""Tests of the registered model: fit to a token store, step by step probabilities."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELD_OUT = ["a b b", "c a"]
 
 
 @pytest.fixture(scope="module")
-def lesson(tmp_path_factory: pytest.TempPathFactory) -> FitData:
+def data(tmp_path_factory: pytest.TempPathFactory) -> FitData:
     folder = tmp_path_factory.mktemp("ngram")
     text = TextConfig(tokenizer="word", byte_fallback=False)
     tokenizers = TokenizerPair.train(text, lambda: ((line, "") for line in TEXTS))
@@ -37,25 +37,25 @@ def lesson(tmp_path_factory: pytest.TempPathFactory) -> FitData:
     return FitData(tokenizers, store("train", TEXTS), store("valid", HELD_OUT), lambda: iter(examples))
 
 
-def fitted(lesson: FitData, order: int) -> NgramModel:
-    model = NgramModel(NgramSettings(order=order), lesson.tokenizers.vocabularies)
-    model.fit(lesson)
+def fitted(data: FitData, order: int) -> NgramModel:
+    model = NgramModel(NgramSettings(order=order), data.tokenizers.vocabularies)
+    model.fit(data)
     return model
 
 
-def test_the_figures_are_the_perplexity_and_the_sizes(lesson: FitData) -> None:
+def test_metrics_are_perplexity_and_sizes(data: FitData) -> None:
     said: list[str] = []
-    model = NgramModel(NgramSettings(order=3), lesson.tokenizers.vocabularies)
-    figures = model.fit(FitData(**{**vars(lesson), "say": said.append}))
-    scores = [s for line in HELD_OUT for s in model.ngrams.score(lesson.tokenizers.target.encode(line))]
+    model = NgramModel(NgramSettings(order=3), data.tokenizers.vocabularies)
+    figures = model.fit(FitData(**{**vars(data), "say": said.append}))
+    scores = [s for line in HELD_OUT for s in model.ngrams.score(data.tokenizers.target.encode(line))]
     assert figures["perplexity"] == pytest.approx(math.exp(-sum(scores) / len(scores)))
     assert [figures[f"{n}-grams"] for n in (1, 2, 3)] == [len(level) for level in model.ngrams.levels]
     assert said == model.ngrams.notes and "too few" in said[0]
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])
-def test_a_step_is_the_answer_of_the_tables(lesson: FitData, order: int) -> None:
-    model = fitted(lesson, order)
+def test_step_matches_the_tables(data: FitData, order: int) -> None:
+    model = fitted(data, order)
     memory, state = model.start(collate_ids([[], []], None, [0, 1]))
     rows = torch.tensor([[BOS, 4, 5, 6, 4, EOS], [BOS, 6, 6, 4, 5, 5]])
     for place, last in enumerate(rows.T):
@@ -69,8 +69,8 @@ def test_a_step_is_the_answer_of_the_tables(lesson: FitData, order: int) -> None
         state = new
 
 
-def test_rows_can_be_chosen(lesson: FitData) -> None:
-    model = fitted(lesson, 3)
+def test_rows_can_be_selected(data: FitData) -> None:
+    model = fitted(data, 3)
     memory, state = model.start(collate_ids([[]], None, [0]))
     state = model.step(memory, state, torch.tensor([BOS])).state
     state = model.step(memory, select_rows(state, torch.tensor([0, 0])), torch.tensor([4, 5])).state
@@ -80,27 +80,25 @@ def test_rows_can_be_chosen(lesson: FitData) -> None:
     assert state.tolist() == [[BOS, 4], [BOS, 5]] and PAD not in state
 
 
-def test_what_was_learned_comes_back(lesson: FitData) -> None:
-    model, again = fitted(lesson, 3), NgramModel(NgramSettings(order=3), lesson.tokenizers.vocabularies)
+def test_state_dict_round_trip(data: FitData) -> None:
+    model, again = fitted(data, 3), NgramModel(NgramSettings(order=3), data.tokenizers.vocabularies)
     again.load_state_dict(model.state_dict())
     assert again.ngrams.score([4, 5, 6]) == model.ngrams.score([4, 5, 6])
 
 
-def test_pairs_teach_their_targets(lesson: FitData, tmp_path: Path) -> None:
+def test_targets_of_pairs_are_counted(data: FitData, tmp_path: Path) -> None:
     pairs = (Example("c c c", line) for line in TEXTS)
-    store = TokenStore.write(
-        tmp_path / "s", pairs, Numericalizer(lesson.tokenizers, max_length=9, long="error")
-    )
-    model = fitted(FitData(**{**vars(lesson), "train": store}), 3)
-    assert model.ngrams.score([4, 5]) == fitted(lesson, 3).ngrams.score([4, 5])
+    store = TokenStore.write(tmp_path / "s", pairs, Numericalizer(data.tokenizers, max_length=9, long="error"))
+    model = fitted(FitData(**{**vars(data), "train": store}), 3)
+    assert model.ngrams.score([4, 5]) == fitted(data, 3).ngrams.score([4, 5])
 
 
-def test_the_size_is_the_order() -> None:
+def test_size_sets_the_order() -> None:
     assert [NgramSettings(size=size).order for size in ("tiny", "small", "base")] == [3, 5, 6]
     assert NgramSettings(size="tiny", order=2).order == 2
     assert architecture("ngram").fitted and architecture("ngram").task == "continue"
 
 
-def test_thresholds_are_checked_before_anything_is_counted() -> None:
-    with pytest.raises(SeqloomError, match=r"model\.prune: single words are never pruned"):
+def test_thresholds_are_checked_before_counting() -> None:
+    with pytest.raises(SeqloomError, match=r"model\.prune: unigrams are never pruned"):
         NgramSettings.checked({"prune": [1, 1]}, "model")

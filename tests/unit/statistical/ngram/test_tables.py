@@ -1,4 +1,4 @@
-"""One answer at a time, all at once, and what a decoder may forget."""
+"""Tests of single probabilities, distributions, and shortened contexts."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_distributions_sum_to_one(model: Ngrams) -> None:
 
 
 @MODEL
-def test_one_answer_is_that_of_the_distribution(model: Ngrams) -> None:
+def test_log_prob_matches_the_distribution(model: Ngrams) -> None:
     for context, row in zip(CONTEXTS, model.log_probs(CONTEXTS), strict=True):
-        for _ in range(2):  # the second time from memory
+        for _ in range(2):  # the second time from the cache
             assert [model.log_prob(context, word)[0] for word in range(V)] == pytest.approx(row, rel=1e-5)
 
 
 @MODEL
-def test_the_context_that_is_left_says_the_same_of_all_that_follows(model: Ngrams) -> None:
+def test_returned_context_gives_the_same_probabilities(model: Ngrams) -> None:
     for context in CONTEXTS:
         for word in range(3, V):
             left = model.log_prob(context, word)[1]
@@ -55,7 +55,7 @@ def test_the_context_that_is_left_says_the_same_of_all_that_follows(model: Ngram
 
 
 @pytest.mark.parametrize("model", MODELS[1:3])
-def test_no_shorter_context_would_do(model: Ngrams) -> None:
+def test_returned_context_is_the_shortest(model: Ngrams) -> None:
     for context in CONTEXTS:
         for word in range(3, V):
             left = model.log_prob(context, word)[1]
@@ -64,7 +64,7 @@ def test_no_shorter_context_would_do(model: Ngrams) -> None:
                 assert not np.allclose(whole[EOS:], shorter[EOS:], rtol=1e-6)
 
 
-def test_the_score_of_a_row_is_that_of_its_words_and_its_end() -> None:
+def test_score_includes_eos() -> None:
     model = MODELS[2]
     whole = [model.log_prob((BOS, 4, 5)[: i + 1], word)[0] for i, word in enumerate((4, 5, EOS))]
     assert model.score([4, 5]) == pytest.approx(whole)
@@ -72,20 +72,20 @@ def test_the_score_of_a_row_is_that_of_its_words_and_its_end() -> None:
 
 
 @MODEL
-def test_tensors_lead_back(model: Ngrams) -> None:
+def test_tensors_round_trip(model: Ngrams) -> None:
     again = Ngrams.from_tensors(model.to_tensors())
     assert again.order == model.order and again.vocabulary == V
     np.testing.assert_array_equal(again.log_probs(CONTEXTS), model.log_probs(CONTEXTS))
 
 
-def test_answers_do_not_depend_on_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_REMEMBERED", 3)
+def test_results_do_not_depend_on_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "_CACHE_SIZE", 3)
     fresh = Ngrams(MODELS[2].levels)
     for row in ROWS[:40]:
         assert fresh.score(row) == MODELS[2].score(row)
-    assert len(fresh._answers) <= 3 and len(fresh._nodes) <= 3
+    assert len(fresh._cache) <= 3 and len(fresh._nodes) <= 3
 
 
-def test_a_model_can_go_to_another_process() -> None:
-    again = copy.deepcopy(MODELS[2])  # by the same way as to a worker
+def test_model_can_be_pickled() -> None:
+    again = copy.deepcopy(MODELS[2])  # uses the same protocol as pickling to a worker
     assert again.score(ROWS[0]) == MODELS[2].score(ROWS[0]) and again.notes == MODELS[2].notes
