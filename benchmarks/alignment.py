@@ -32,7 +32,6 @@ from seqloom import SeqloomError
 from seqloom.evaluate.alignment import Gold, Link, parse_gold, parse_links, score_alignment
 from seqloom.statistical.alignment.align import MODELS, Aligner, Model
 from seqloom.statistical.alignment.symmetrise import Method
-from seqloom.statistical.alignment.words import number
 
 Words = tuple[list[str], list[str]]
 Alignments = Sequence[Collection[Sequence[int]]]
@@ -82,7 +81,7 @@ def read_gold(folder: Path) -> list[Gold]:
 
 def ours(pairs: Sequence[Words], gold: int, threads: int, models: Sequence[Model]) -> Iterator[Result]:
     """Yield the results of our models, one per symmetrisation method."""
-    numbers = number(pairs)
+    numbers = words_to_ids(pairs)
     for model in models:
         began, busy = time.perf_counter(), time.process_time()
         aligner = Aligner(numbers, threads=threads)

@@ -1,4 +1,4 @@
-"""Word alignment against NLTK's IBM models, the enumeration of all alignments, and a textbook."""
+"""Word alignment against NLTK's IBM models, enumeration of all alignments, and a textbook algorithm."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from nltk.translate.metrics import alignment_error_rate
 
 from seqloom.evaluate.alignment import Gold, score_alignment
 from seqloom.statistical.alignment.align import Aligner
-from seqloom.statistical.alignment.bitext import lay_out
+from seqloom.statistical.alignment.bitext import build_bitext
 from seqloom.statistical.alignment.em import Direction, Translations, iterate
-from seqloom.statistical.alignment.hmm import Jumps
+from seqloom.statistical.alignment.hmm import HmmPositions
 from seqloom.statistical.alignment.position import (
     DiagonalPositions,
     FreePositions,
     PositionModel,
     UniformPositions,
 )
-from seqloom.statistical.alignment.symmetrise import METHODS, Method, symmetrised
+from seqloom.statistical.alignment.symmetrise import METHODS, Method, symmetrise_links
 
 Sentence = list[int]
 
 
 def corpus(seed: int, pairs: int = 40, words: int = 12) -> list[tuple[Sentence, Sentence]]:
-    """Sentences without repeated words: NLTK divides by a sum per word, which counts a repeated one twice."""
+    """Return sentences without repeated words: NLTK normalises per word, which counts a repeated one twice."""
     random = np.random.default_rng(seed)
     lengths = random.integers(1, 6, (pairs, 2))
     return [
@@ -38,7 +38,7 @@ def corpus(seed: int, pairs: int = 40, words: int = 12) -> list[tuple[Sentence, 
 
 def direction(pairs: list[tuple[Sentence, Sentence]], positions: PositionModel) -> Direction:
     with ThreadPoolExecutor(1) as pool:
-        bitext = lay_out(pairs, pool)
+        bitext = build_bitext(pairs, pool)
     return Direction(bitext, Translations.uniform(bitext), positions, prior=0.0)
 
 
@@ -51,52 +51,54 @@ def for_nltk(pairs: list[tuple[Sentence, Sentence]]) -> list[AlignedSent]:
     return [AlignedSent([f"t{w}" for w in target], [f"s{w}" for w in source]) for source, target in pairs]
 
 
-def assert_same_words(ours: Direction, theirs: IBMModel1) -> None:
+def assert_same_words(ours: Direction, nltk_model: IBMModel1) -> None:
     bitext = ours.bitext
     for s, t, probability in zip(bitext.source, bitext.target, ours.translations.words, strict=True):
-        assert probability == pytest.approx(theirs.translation_table[f"t{t}"][f"s{s}"], abs=1e-10)
+        assert probability == pytest.approx(nltk_model.translation_table[f"t{t}"][f"s{s}"], abs=1e-10)
     for t in np.unique(bitext.target):
-        assert ours.translations.null[t] == pytest.approx(theirs.translation_table[f"t{t}"][None], abs=1e-10)
+        assert ours.translations.null[t] == pytest.approx(
+            nltk_model.translation_table[f"t{t}"][None], abs=1e-10
+        )
 
 
-def test_ibm_1_has_the_parameters_of_nltk() -> None:
+def test_ibm_1_matches_nltk() -> None:
     pairs = corpus(1)
     ours = direction(pairs, UniformPositions())
     run_em(ours, 4)
     assert_same_words(ours, IBMModel1(for_nltk(pairs), 4))
 
 
-def test_ibm_2_has_the_parameters_of_nltk() -> None:
+def test_ibm_2_matches_nltk() -> None:
     pairs = corpus(2)
     ours = direction(pairs, UniformPositions())
-    run_em(ours, 6)  # NLTK takes twice as many iterations of IBM 1
+    run_em(ours, 6)  # NLTK runs twice as many iterations of IBM 1
     positions = FreePositions(UniformPositions(), weight=0.0)
     ours.positions = positions
     run_em(ours, 3)
-    theirs = IBMModel2(for_nltk(pairs), 3)
-    assert_same_words(ours, theirs)
+    nltk_model = IBMModel2(for_nltk(pairs), 3)
+    assert_same_words(ours, nltk_model)
     for (length, size), table in positions.table.items():
         for j, i in product(range(length), range(size)):
-            right = theirs.alignment_table[i + 1][j + 1][size][length]
+            right = nltk_model.alignment_table[i + 1][j + 1][size][length]
             assert table[j, i] == pytest.approx(right, abs=1e-10)
-        assert table[0, -1] == pytest.approx(theirs.alignment_table[0][1][size][length], abs=1e-10)
+        assert table[0, -1] == pytest.approx(nltk_model.alignment_table[0][1][size][length], abs=1e-10)
 
 
 @pytest.mark.parametrize(
     "positions",
-    [UniformPositions(), FreePositions(UniformPositions(), weight=0.0), DiagonalPositions(), Jumps()],
+    [UniformPositions(), FreePositions(UniformPositions(), weight=0.0), DiagonalPositions(), HmmPositions()],
     ids=["ibm1", "ibm2", "diagonal", "hmm"],
 )
-def test_the_likelihood_rises_at_every_iteration(positions: PositionModel) -> None:
+def test_likelihood_increases_at_every_iteration(positions: PositionModel) -> None:
     likelihoods = run_em(direction(corpus(3, pairs=60), positions), 12)
     assert all(after >= before - 1e-9 for before, after in pairwise(likelihoods))
     assert likelihoods[-1] > likelihoods[0] + 10
 
 
 def enumerated(
-    hmm: Jumps, words: np.ndarray, null: np.ndarray
+    hmm: HmmPositions, words: np.ndarray, null: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """Likelihood, posteriors of links and of null, and visits of one pair, by a sum over all state sequences.
+    """Return likelihood, posteriors of links and null, and visits of one pair, summed over all state sequences.
 
     State (i, 0) writes from source word i; (i, 1) writes from the null word and remembers i.
     """
@@ -129,12 +131,12 @@ def enumerated(
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 3), (3, 1), (4, 3), (3, 4)])
-def test_the_hmm_finds_what_the_enumeration_of_all_alignments_finds(shape: tuple[int, int]) -> None:
+def test_hmm_matches_enumeration_of_all_alignments(shape: tuple[int, int]) -> None:
     random = np.random.default_rng(sum(shape))
-    hmm = Jumps(null=0.3, width=2)
+    hmm = HmmPositions(null=0.3, width=2)
     hmm.jumps, hmm.starts = random.uniform(0.1, 2, 5), random.uniform(0.1, 2, 3)
     words, null = random.uniform(0.01, 1, (2, *shape)), random.uniform(0.01, 1, (2, shape[0]))
-    found = hmm.expect(words, null)
+    found = hmm.e_step(words, null)
     right = [enumerated(hmm, *one) for one in zip(words, null, strict=True)]
     assert found.log_likelihood == pytest.approx(sum(np.log(one[0]) for one in right))
     np.testing.assert_allclose(found.links, [one[1] for one in right], atol=1e-12)
@@ -145,7 +147,7 @@ def test_the_hmm_finds_what_the_enumeration_of_all_alignments_finds(shape: tuple
 def textbook(
     forward: set[tuple[int, int]], backward: set[tuple[int, int]], shape: tuple[int, int], name: str
 ) -> set:
-    """Symmetrisation as in Koehn's book, by sets and full scans."""
+    """Symmetrise as in Koehn's book, with sets and full scans."""
     union = forward | backward
     links = forward & backward
     if name in ("union", "intersection", "forward", "backward"):
@@ -172,27 +174,27 @@ def textbook(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_symmetrisation_is_that_of_the_textbook(method: Method) -> None:
+def test_symmetrisation_matches_the_textbook(method: Method) -> None:
     random = np.random.default_rng(5)
     for shape in [(1, 1), (2, 5), (6, 4), (8, 8)]:
         forward, backward = random.random((2, 30, *shape)) < 0.3
-        found = symmetrised(forward, backward, method)
+        found = symmetrise_links(forward, backward, method)
         for row in range(len(found)):
             sides = [set(map(tuple, np.argwhere(side[row]).tolist())) for side in (forward, backward)]
             right = textbook(*sides, shape, method)
             assert set(map(tuple, np.argwhere(found[row]).tolist())) == right
 
 
-def test_the_error_rate_is_that_of_nltk() -> None:
+def test_error_rate_matches_nltk() -> None:
     random = np.random.default_rng(6)
     for _ in range(20):
         found, sure, more = (set(map(tuple, random.integers(0, 5, (6, 2)).tolist())) for _ in range(3))
         score = score_alignment([found], [Gold(frozenset(sure), frozenset(sure | more))])
-        theirs = alignment_error_rate(Alignment(sure), Alignment(found), Alignment(sure | more))
-        assert score.aer == pytest.approx(theirs)
+        nltk_model = alignment_error_rate(Alignment(sure), Alignment(found), Alignment(sure | more))
+        assert score.aer == pytest.approx(nltk_model)
 
 
-def test_agreement_in_training_leaves_fewer_links_in_dispute() -> None:
+def test_agreement_reduces_disputed_links() -> None:
     random = np.random.default_rng(7)
     pairs = []
     for _ in range(300):

@@ -78,7 +78,7 @@ def align(
     from seqloom.evaluate.alignment import pharaoh
     from seqloom.outputs import check_can_write, output
     from seqloom.statistical.alignment.align import check_names
-    from seqloom.statistical.alignment.words import number, read_words
+    from seqloom.statistical.alignment.words import read_words, words_to_ids
 
     check_names(model, symmetrise)
     if out:
@@ -87,7 +87,7 @@ def align(
         raise SeqloomError("--json needs --out, because standard output has the links.", "add --out FILE")
     report = DataReport()
     config = data_config(pairs, source, target, source_column, target_column)
-    numbers = number(read_words(config, report), lowercase=lowercase, letters=letters)
+    numbers = words_to_ids(read_words(config, report), lowercase=lowercase, letters=letters)
     aligner, links = link(
         numbers, model, symmetrise, iterations=iterations, agree=agree, threads=threads, quiet=json_
     )

@@ -68,7 +68,7 @@ def alignment(
     from seqloom.evaluate.alignment import pharaoh
     from seqloom.inspect.alignment import AlignedPair
     from seqloom.statistical.alignment.align import check_names
-    from seqloom.statistical.alignment.words import number, read_words
+    from seqloom.statistical.alignment.words import read_words, words_to_ids
 
     check_names(model, symmetrise)
     check_figure(out, style, AlignedPair.formats)
@@ -82,7 +82,7 @@ def alignment(
         raise SeqloomError(
             f"There is no line {line:,} in {gold}: it has {len(right):,}.", "choose another --line"
         )
-    numbers = number(words, lowercase=lowercase, letters=letters)
+    numbers = words_to_ids(words, lowercase=lowercase, letters=letters)
     aligner, links = link(
         numbers, model, symmetrise, iterations=iterations, agree=agree, threads=threads, quiet=True
     )

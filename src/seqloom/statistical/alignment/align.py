@@ -1,4 +1,4 @@
-"""From pairs of sentences to links between their words."""
+"""Word alignment of sentence pairs: training, symmetrised links, posteriors and lexicons."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.errors import SeqloomError, unknown
-from seqloom.statistical.alignment.bitext import Pair, Reals, lay_out
+from seqloom.statistical.alignment.bitext import Pair, Reals, build_bitext
 from seqloom.statistical.alignment.em import Direction, Translations, iterate, posteriors
-from seqloom.statistical.alignment.hmm import Jumps
+from seqloom.statistical.alignment.hmm import HmmPositions
 from seqloom.statistical.alignment.lexicon import Lexicon
 from seqloom.statistical.alignment.position import (
     DiagonalPositions,
@@ -22,22 +22,22 @@ from seqloom.statistical.alignment.position import (
     PositionModel,
     UniformPositions,
 )
-from seqloom.statistical.alignment.symmetrise import METHODS, Mask, Method, symmetrised
+from seqloom.statistical.alignment.symmetrise import METHODS, Mask, Method, symmetrise_links
 
 Model = Literal["hmm", "diagonal", "ibm2", "ibm1"]
 MODELS: tuple[Model, ...] = get_args(Model)
 Links = NDArray[np.int32]  # (n, 2): source position, target position, both from 0, sorted
 
-PRIOR = 0.01  # imagined occurrences of every word pair, as in Dyer et al. 2013
-ITERATIONS = 5  # of each stage
+PRIOR = 0.01  # pseudo-count of every word pair, as in Dyer et al. 2013
+ITERATIONS = 5  # per stage
 
 _POSITIONS: Mapping[Model, Callable[[], PositionModel]] = {
     "ibm1": UniformPositions,
     "ibm2": FreePositions,
     "diagonal": DiagonalPositions,
-    "hmm": Jumps,
+    "hmm": HmmPositions,
 }
-_STAGES: Mapping[Model, tuple[Model, ...]] = {  # each begins with the words of the one before
+_STAGES: Mapping[Model, tuple[Model, ...]] = {  # each starts from the word translations of the previous stage
     "ibm1": ("ibm1",),
     "ibm2": ("ibm1", "ibm2"),
     "diagonal": ("diagonal",),
@@ -56,7 +56,7 @@ def align(
     threads: int = 1,
     say: Callable[[str], None] | None = None,
 ) -> list[Links]:
-    """The links of every pair, in the order of the pairs; a pair with an empty side has none."""
+    """Align the pairs and return the links of each, in order; a pair with an empty side has none."""
     check_names(model, symmetrise)
     aligner = Aligner(pairs, prior=prior, threads=threads)
     aligner.train(model, iterations=iterations, agree=agree, say=say)
@@ -64,7 +64,7 @@ def align(
 
 
 def check_names(model: str, symmetrise: str) -> None:
-    """Raises unless there are such a model and such a symmetrisation."""
+    """Raise unless the model and the symmetrisation method exist."""
     if model not in MODELS:
         raise unknown("alignment model", model, MODELS)
     if symmetrise not in METHODS:
@@ -73,7 +73,7 @@ def check_names(model: str, symmetrise: str) -> None:
 
 @dataclass(frozen=True)
 class Round:
-    """An iteration, and the log-likelihoods before it: of target given source, and of source given target."""
+    """One EM iteration and the log-likelihoods before it: target given source, and source given target."""
 
     stage: Model
     number: int
@@ -94,10 +94,10 @@ class Aligner:
     def __init__(self, pairs: Sequence[Pair], *, prior: float = PRIOR, threads: int = 1) -> None:
         self.threads = threads
         with self._pool() as pool:
-            self.bitext = lay_out(pairs, pool)
+            self.bitext = build_bitext(pairs, pool)
         self.directions = tuple(
             Direction(side, Translations.uniform(side), UniformPositions(), prior)
-            for side in (self.bitext, self.bitext.turned())
+            for side in (self.bitext, self.bitext.swapped())
         )
         self.rounds: list[Round] = []
 
@@ -110,58 +110,58 @@ class Aligner:
         say: Callable[[str], None] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
-        """EM: so many iterations of every stage of the model.
+        """Run `iterations` of EM for every stage of the model.
 
-        With `agree` the directions of the last stage learn from the links in which both believe, which is far
-        better but no longer raises the likelihood of each; so the HMM does unless it is told not to.
+        With `agree`, both directions of the last stage learn from the links on which they agree. This gives
+        much better alignments, but no longer increases the likelihood of each. The default is True for the HMM.
         """
         for stage in _STAGES[model]:
-            together = stage == model and (model == "hmm" if agree is None else agree)
+            joint = stage == model and (model == "hmm" if agree is None else agree)
             for direction in self.directions:
                 direction.positions = _POSITIONS[stage]()
             for number in range(1, iterations + 1):
                 with self._pool() as pool:
-                    found = iterate(self.directions, pool, agree=together, on_progress=on_progress)
-                self.rounds.append(Round(stage, number, *found))
+                    log_likelihoods = iterate(self.directions, pool, agree=joint, on_progress=on_progress)
+                self.rounds.append(Round(stage, number, *log_likelihoods))
                 if say:
                     say(str(self.rounds[-1]))
 
     def links(self, method: Method, *, on_progress: Callable[[int], None] | None = None) -> list[Links]:
-        """The symmetrised links of every pair; a word is linked where its posterior is highest."""
+        """Return the symmetrised links of every pair; each word is linked where its posterior is highest."""
         links = [np.empty((0, 2), dtype=np.int32)] * self.bitext.pairs
 
-        def find(number: int) -> list[Mask]:
+        def symmetrised(number: int) -> list[Mask]:
             forward, backward = (posteriors(direction, number) for direction in self.directions)
             return [
-                symmetrised(_decided(one).swapaxes(1, 2), _decided(other), method)
-                for one, other in zip(forward, backward, strict=True)
+                symmetrise_links(_best_links(target_given).swapaxes(1, 2), _best_links(source_given), method)
+                for target_given, source_given in zip(forward, backward, strict=True)
             ]
 
         with self._pool() as pool:
             for chunk, masks in zip(
-                self.bitext.chunks, pool.map(find, range(len(self.bitext.chunks))), strict=True
+                self.bitext.chunks, pool.map(symmetrised, range(len(self.bitext.chunks))), strict=True
             ):
                 for block, mask in zip(chunk.blocks, masks, strict=True):
-                    for pair, found in zip(block.pairs, _listed(mask), strict=True):
-                        links[pair] = found
+                    for pair, pair_links in zip(block.pairs, _listed(mask), strict=True):
+                        links[pair] = pair_links
                 if on_progress:
                     on_progress(chunk.pairs)
         return links
 
     def posteriors(self, pair: int) -> tuple[Reals, Reals]:
-        """p(source i | target j) and p(target j | source i) of one pair, both (S, T)."""
+        """Return p(source i | target j) and p(target j | source i) of one pair, both (S, T)."""
         for number, chunk in enumerate(self.bitext.chunks):
-            for place, block in enumerate(chunk.blocks):
+            for index, block in enumerate(chunk.blocks):
                 for row in np.flatnonzero(block.pairs == pair):
-                    forward, backward = (posteriors(side, number)[place].links for side in self.directions)
+                    forward, backward = (posteriors(side, number)[index].links for side in self.directions)
                     return forward[row].T, backward[row]
         raise SeqloomError(
-            f"Pair {pair + 1} cannot be aligned: a side of it is empty.",
+            f"Pair {pair + 1} cannot be aligned: one of its sides is empty.",
             "choose a pair with words on both sides",
         )
 
     def lexicons(self) -> tuple[Lexicon, Lexicon]:
-        """t(target | source) and t(source | target)."""
+        """Return t(target | source) and t(source | target)."""
         forward, backward = (
             Lexicon.of(side.bitext.source, side.bitext.target, side.translations.words)
             for side in self.directions
@@ -173,21 +173,21 @@ class Aligner:
 
 
 def passes(model: Model, iterations: int) -> int:
-    """How often training and linking look at every pair."""
+    """Return the number of passes over the pairs for training and linking."""
     return len(_STAGES[model]) * iterations + 1
 
 
-def _decided(expected: ExpectedLinks) -> Mask:
-    """Where each target word is linked, (B, T, S): to the source word, or nowhere, that is most probable."""
+def _best_links(expected: ExpectedLinks) -> Mask:
+    """Return the most probable link of each target word, (B, T, S); none if the null word is more probable."""
     best = expected.links.max(axis=2)
     mask = np.zeros(expected.links.shape, dtype=np.bool_)
-    chosen = expected.links.argmax(axis=2)[:, :, None]
-    np.put_along_axis(mask, chosen, (best > expected.null)[:, :, None], axis=2)
+    indices = expected.links.argmax(axis=2)[:, :, None]
+    np.put_along_axis(mask, indices, (best > expected.null)[:, :, None], axis=2)
     return mask
 
 
 def _listed(mask: Mask) -> Iterable[Links]:
-    """The links of each of the B pairs."""
+    """Return the links of each of the B pairs."""
     rows, sources, targets = np.nonzero(mask)
     ends = np.cumsum(np.bincount(rows, minlength=len(mask)))
     return np.split(np.stack([sources, targets], axis=1).astype(np.int32), ends[:-1])

@@ -1,4 +1,4 @@
-"""A parallel corpus laid out for EM: equal shapes side by side, every distinct word pair numbered once."""
+"""A parallel corpus laid out for EM: pairs grouped by shape, and every distinct word pair numbered once."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ CHUNK = 1 << 20  # links: the unit of work, whatever the number of threads
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The B pairs of a chunk that have S source and T target words."""
+    """The B pairs of a chunk with S source and T target words."""
 
-    pairs: Numbers  # (B,) their numbers in the corpus
+    pairs: Numbers  # (B,) indices in the corpus
     source: Ids  # (B, S)
     target: Ids  # (B, T)
-    span: slice  # their part of the chunk's links
-    turned: bool = False  # the links stand as (B, S, T)
+    span: slice  # the block's part of the chunk's links
+    swapped: bool = False  # the links are stored as (B, S, T)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """T, S."""
+        """(T, S)."""
         return self.target.shape[1], self.source.shape[1]
 
     def view(self, links: NDArray[Kind]) -> NDArray[Kind]:
-        """This block's part of something that has one value per link of the chunk, (B, T, S)."""
-        rows, columns = self.shape[::-1] if self.turned else self.shape
+        """Return this block's part of an array with one value per link of the chunk, (B, T, S)."""
+        rows, columns = self.shape[::-1] if self.swapped else self.shape
         part = links[self.span].reshape(len(self.pairs), rows, columns)
-        return part.swapaxes(1, 2) if self.turned else part
+        return part.swapaxes(1, 2) if self.swapped else part
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some blocks with the word pair of each of their links, as a place in `words`."""
+    """A group of blocks, with the word pair of each of their links as an index into `words`."""
 
     blocks: tuple[Block, ...]
-    words: Ids  # the numbers of the word pairs that occur here, ascending
+    words: Ids  # sorted indices of the distinct word pairs of this chunk
     links: Ids  # (L,)
-    target: Ids  # the target words of all blocks, one after the other
+    target: Ids  # the target words of all blocks, concatenated
 
     @property
     def pairs(self) -> int:
@@ -59,9 +59,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Bitext:
-    """The corpus, of which a model explains the target by the source; `turned` is for the other direction.
+    """The corpus; a model explains the target by the source. `swapped` gives the other direction.
 
-    The memory is that of the distinct word pairs, and of one number per link for both directions.
+    Memory: the distinct word pairs, and one number per link, shared by both directions.
     """
 
     chunks: tuple[Chunk, ...]
@@ -69,12 +69,12 @@ class Bitext:
     target: Ids  # (P,)
     source_size: int
     target_size: int
-    pairs: int  # those with an empty side too
+    pairs: int  # including those with an empty side
 
-    def turned(self) -> Bitext:
-        """The same corpus with source and target exchanged."""
+    def swapped(self) -> Bitext:
+        """Return the same corpus with source and target exchanged."""
         return Bitext(
-            tuple(map(_turned, self.chunks)),
+            tuple(map(_swapped, self.chunks)),
             self.target,
             self.source,
             self.target_size,
@@ -83,9 +83,9 @@ class Bitext:
         )
 
 
-def _turned(chunk: Chunk) -> Chunk:
+def _swapped(chunk: Chunk) -> Chunk:
     blocks = tuple(
-        replace(block, source=block.target, target=block.source, turned=not block.turned)
+        replace(block, source=block.target, target=block.source, swapped=not block.swapped)
         for block in chunk.blocks
     )
     return replace(chunk, blocks=blocks, target=_flat(block.target for block in blocks))
@@ -95,12 +95,12 @@ def _flat(parts: Iterable[Ids]) -> Ids:
     return np.concatenate([part.ravel() for part in parts])
 
 
-def lay_out(pairs: Sequence[Pair], pool: ThreadPoolExecutor) -> Bitext:
-    """The corpus of these pairs; one with an empty side has no links and is in no chunk."""
+def build_bitext(pairs: Sequence[Pair], pool: ThreadPoolExecutor) -> Bitext:
+    """Lay out pairs as a corpus; a pair with an empty side has no links and is in no chunk."""
     source, target = (_Side([pair[side] for pair in pairs]) for side in (0, 1))
-    found = list(pool.map(lambda blocks: _chunk(blocks, target.size), _in_chunks(_blocks(source, target))))
-    keys = np.unique(np.concatenate([own for _, own in found])) if found else np.empty(0, np.int64)
-    chunks = [replace(chunk, words=np.searchsorted(keys, own).astype(np.int32)) for chunk, own in found]
+    keyed = list(pool.map(lambda blocks: _chunk(blocks, target.size), _grouped(_blocks(source, target))))
+    keys = np.unique(np.concatenate([own for _, own in keyed])) if keyed else np.empty(0, np.int64)
+    chunks = [replace(chunk, words=np.searchsorted(keys, own).astype(np.int32)) for chunk, own in keyed]
     sources, targets = np.divmod(keys, max(1, target.size))
     return Bitext(
         tuple(chunks),
@@ -113,7 +113,7 @@ def lay_out(pairs: Sequence[Pair], pool: ThreadPoolExecutor) -> Bitext:
 
 
 class _Side:
-    """One side of all pairs, one after the other."""
+    """One side of all pairs, concatenated."""
 
     def __init__(self, rows: Sequence[Words]) -> None:
         self.lengths = np.fromiter(map(len, rows), np.int64, len(rows))
@@ -121,15 +121,15 @@ class _Side:
         self.words = np.concatenate([np.empty(0, np.int32), *rows], dtype=np.int32, casting="unsafe")
         self.size = int(self.words.max(initial=-1)) + 1
 
-    def rows(self, chosen: Numbers, length: int) -> Ids:
-        """The words of these pairs, all of that length."""
-        found: Ids = self.words[self.starts[chosen][:, None] + np.arange(length)]
-        return found
+    def rows(self, pairs: Numbers, length: int) -> Ids:
+        """Return the words of these pairs, which all have this length."""
+        words: Ids = self.words[self.starts[pairs][:, None] + np.arange(length)]
+        return words
 
 
 def _blocks(source: _Side, target: _Side) -> Iterable[Block]:
-    """Pairs of one shape side by side, in parts of at most a chunk."""
-    order = np.lexsort((source.lengths, target.lengths))  # stable: equal shapes stay in the order of the corpus
+    """Yield blocks of pairs of one shape, each of at most one chunk."""
+    order = np.lexsort((source.lengths, target.lengths))  # stable: keeps the corpus order within a shape
     order = order[(source.lengths[order] > 0) & (target.lengths[order] > 0)]
     shapes = np.stack([target.lengths[order], source.lengths[order]])
     changes = np.flatnonzero(np.diff(shapes, axis=1).any(axis=0)) + 1
@@ -137,12 +137,12 @@ def _blocks(source: _Side, target: _Side) -> Iterable[Block]:
         rows, columns = shapes[:, start].tolist()
         size = max(1, CHUNK // (rows * columns))
         for i in range(start, stop, size):
-            chosen = order[i : min(i + size, stop)]
-            yield Block(chosen, source.rows(chosen, columns), target.rows(chosen, rows), slice(0, 0))
+            pairs = order[i : min(i + size, stop)]
+            yield Block(pairs, source.rows(pairs, columns), target.rows(pairs, rows), slice(0, 0))
 
 
-def _in_chunks(blocks: Iterable[Block]) -> list[list[Block]]:
-    """Neighbouring blocks together while they have no more links than a chunk, each with its span."""
+def _grouped(blocks: Iterable[Block]) -> list[list[Block]]:
+    """Group adjacent blocks into chunks of at most CHUNK links, and set their spans."""
     chunks: list[list[Block]] = []
     start = CHUNK
     for block in blocks:
@@ -156,7 +156,7 @@ def _in_chunks(blocks: Iterable[Block]) -> list[list[Block]]:
 
 
 def _chunk(blocks: list[Block], target_size: int) -> tuple[Chunk, Numbers]:
-    """The chunk but for its `words`, which stand beside it as source · target_size + target."""
+    """Return a chunk without `words`, and the keys of its word pairs: source · target_size + target."""
     keys = np.empty(blocks[-1].span.stop, dtype=np.int64)
     for block in blocks:
         block.view(keys)[...] = block.source[:, None, :] * np.int64(target_size) + block.target[:, :, None]

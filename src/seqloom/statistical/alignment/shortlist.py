@@ -1,4 +1,4 @@
-"""Shortlists made from pairs of sentences by word alignment, and how much of given answers they hold."""
+"""Vocabulary shortlists learned by word alignment, and their coverage of reference targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seqloom.statistical.alignment.bitext import Pair
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import UNK
 
-_TOGETHER = 256  # pairs whose lists are looked at at a time
+_BATCH = 256  # pairs whose shortlists are computed at a time
 
 
 def make_shortlist(
@@ -29,13 +29,15 @@ def make_shortlist(
     threads: int = 1,
     on_progress: Callable[[int], None] | None = None,
 ) -> Shortlist:
-    """The shortlist of these pairs: so many translations of a source token, so many frequent target tokens.
+    """Learn a shortlist: `translations` per source token, and the `frequent` most frequent target tokens.
 
-    Links near the diagonal are aligned without a prior, which would take from rare translations: a list is for
-    what may be said, not for what is most probable.
+    The diagonal model is trained without a prior, which would discount rare translations: a shortlist should
+    contain all possible tokens, not only the most probable ones.
     """
     if not any(len(source) and len(target) for source, target in pairs):
-        raise SeqloomError("There is no pair to learn translations from.", "see data.* of the run, or --data")
+        raise SeqloomError(
+            "There are no pairs to learn translations from.", "check data.* of the run, or --data"
+        )
     aligner = Aligner(pairs, prior=0, threads=threads)
     aligner.train("diagonal", on_progress=on_progress)
     forward, _ = aligner.lexicons()
@@ -43,40 +45,40 @@ def make_shortlist(
     table = np.full((tokenizers.source.size, translations), UNK, dtype=np.int64)
     table[: len(best)] = np.where(best < 0, UNK, best)
     counts = np.bincount(np.concatenate([target for _, target in pairs]), minlength=tokenizers.target.size)
-    most = np.argsort(-counts, kind="stable")[:frequent]
-    always = np.union1d(most[counts[most] > 0], special_tokens(tokenizers.target))
+    ranked = np.argsort(-counts, kind="stable")[:frequent]
+    always = np.union1d(ranked[counts[ranked] > 0], special_tokens(tokenizers.target))
     return Shortlist(torch.from_numpy(always), torch.from_numpy(table), tokenizers.target.size)
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What shortlists hold of given answers."""
+    """The part of given targets that shortlists contain."""
 
     pairs: int
-    tokens: int  # of all answers, without their ends
-    held: int  # of these
-    whole: int  # answers that can be said without a change
-    mean_size: float  # tokens of a shortlist
+    tokens: int  # of all targets, without EOS
+    held: int  # tokens on the shortlist of their source
+    whole: int  # targets with all tokens on the shortlist
+    mean_size: float  # tokens per shortlist
 
     @property
     def share(self) -> float:
         return self.held / max(1, self.tokens)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, with the share of the tokens that are on their lists."""
+        """Return data for JSON, including the fraction of tokens on the shortlists."""
         return {**asdict(self), "coverage": self.share}
 
 
 def coverage(shortlist: Shortlist, pairs: Iterable[Pair]) -> Coverage:
-    """How much of the targets is on the shortlists of their sources."""
-    several = list(pairs)
+    """Measure how much of the targets is on the shortlists of their sources."""
+    all_pairs = list(pairs)
     tokens, held, whole, sizes = 0, 0, 0, 0
-    for first in range(0, len(several), _TOGETHER):
-        part = several[first : first + _TOGETHER]
+    for first in range(0, len(all_pairs), _BATCH):
+        part = all_pairs[first : first + _BATCH]
         batch = collate_ids([list(source) for source, _ in part], None, range(len(part)))
         allowed = shortlist.allowed(batch.source)
         sizes += int(allowed.sum())
-        for (_, target), own in zip(part, allowed, strict=True):
-            inside = own[torch.as_tensor(np.asarray(target, dtype=np.int64))]
+        for (_, target), row in zip(part, allowed, strict=True):
+            inside = row[torch.as_tensor(np.asarray(target, dtype=np.int64))]
             tokens, held, whole = tokens + len(inside), held + int(inside.sum()), whole + bool(inside.all())
-    return Coverage(len(several), tokens, held, whole, sizes / max(1, len(several)))
+    return Coverage(len(all_pairs), tokens, held, whole, sizes / max(1, len(all_pairs)))

@@ -1,4 +1,4 @@
-"""Links of both directions made one alignment (Och & Ney 2003; Koehn, Och & Marcu 2003)."""
+"""Symmetrisation: links of both directions combined (Och & Ney 2003; Koehn, Och & Marcu 2003)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Method = Literal[
 ]
 METHODS: tuple[Method, ...] = get_args(Method)
 
-Mask = NDArray[np.bool_]  # (B, S, T), True: linked
-Place = tuple[int, int]  # source, target
+Mask = NDArray[np.bool_]  # (B, S, T), True = linked
+Link = tuple[int, int]  # source position, target position
 
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
-def symmetrised(forward: Mask, backward: Mask, method: Method) -> Mask:
-    """The links that the method makes of those of both directions, for B pairs of one shape."""
+def symmetrise_links(forward: Mask, backward: Mask, method: Method) -> Mask:
+    """Combine the links of both directions, for B pairs of one shape."""
     if method == "forward":
         return forward
     if method == "backward":
@@ -33,66 +33,66 @@ def symmetrised(forward: Mask, backward: Mask, method: Method) -> Mask:
         raise unknown("symmetrisation", method, METHODS)
     if method != "intersection":
         differ = np.flatnonzero((forward != backward).any(axis=(1, 2)))
-        for row, one, other in zip(differ, _places(forward[differ]), _places(backward[differ]), strict=True):
-            for i, j in _grown(one, other, method):
+        for row, one, other in zip(differ, _links(forward[differ]), _links(backward[differ]), strict=True):
+            for i, j in _grow(one, other, method):
                 links[row, i, j] = True
     return links
 
 
-def _grown(forward: list[Place], backward: list[Place], method: Method) -> set[Place]:
-    """The intersection of the links of one pair, grown as the method says."""
-    growing = _Growing(set(forward).intersection(backward))
-    growing.along({*forward, *backward})
+def _grow(forward: list[Link], backward: list[Link], method: Method) -> set[Link]:
+    """Grow the intersection of the links of one pair by the given method."""
+    alignment = _GrowingAlignment(set(forward).intersection(backward))
+    alignment.grow({*forward, *backward})
     if method != "grow-diag":
         for side in (forward, backward):
-            growing.finish(side, both=method == "grow-diag-final-and")
-    return growing.links
+            alignment.finish(side, both=method == "grow-diag-final-and")
+    return alignment.links
 
 
-def _places(links: Mask) -> list[list[Place]]:
-    """The places of the links of every pair, in order."""
-    found: list[list[Place]] = [[] for _ in links]
-    for row, i, j in np.argwhere(links).tolist():
-        found[row].append((i, j))
-    return found
+def _links(mask: Mask) -> list[list[Link]]:
+    """Return the links of every pair, in order."""
+    rows: list[list[Link]] = [[] for _ in mask]
+    for row, i, j in np.argwhere(mask).tolist():
+        rows[row].append((i, j))
+    return rows
 
 
-class _Growing:
-    """Links that grow, and which words have one."""
+class _GrowingAlignment:
+    """A growing set of links, and the words that have one."""
 
-    def __init__(self, links: set[Place]) -> None:
+    def __init__(self, links: set[Link]) -> None:
         self.links = links
         self.sources = {i for i, _ in self.links}
         self.targets = {j for _, j in self.links}
 
-    def add(self, place: Place) -> None:
-        self.links.add(place)
-        self.sources.add(place[0])
-        self.targets.add(place[1])
+    def add(self, link: Link) -> None:
+        self.links.add(link)
+        self.sources.add(link[0])
+        self.targets.add(link[1])
 
-    def along(self, union: set[Place]) -> None:
-        """Adds places of the union that touch a link and give one to a word without, until there are no more.
+    def grow(self, union: set[Link]) -> None:
+        """Add links of the union that touch a link and have an unlinked word, until there are none left.
 
-        Links are visited in order, those that are added on the way too, as in the usual implementations.
+        Links are visited in order, including those added on the way, as in the usual implementations.
         """
-        waiting = union - self.links
-        before = -1
-        while waiting and before < len(self.links):
-            before = len(self.links)
-            visit = sorted(self.links, reverse=True)
-            while visit:
-                i, j = visit.pop()
+        remaining = union - self.links
+        previous = -1
+        while remaining and previous < len(self.links):
+            previous = len(self.links)
+            stack = sorted(self.links, reverse=True)
+            while stack:
+                i, j = stack.pop()
                 for down, right in _NEIGHBOURS:
-                    place = (i + down, j + right)
-                    if place in waiting and (place[0] not in self.sources or place[1] not in self.targets):
-                        waiting.remove(place)
-                        self.add(place)
-                        if place > (i, j):
-                            visit.append(place)
-                            visit.sort(reverse=True)
+                    link = (i + down, j + right)
+                    if link in remaining and (link[0] not in self.sources or link[1] not in self.targets):
+                        remaining.remove(link)
+                        self.add(link)
+                        if link > (i, j):
+                            stack.append(link)
+                            stack.sort(reverse=True)
 
-    def finish(self, candidates: list[Place], *, both: bool) -> None:
-        """Adds candidates whose words have no link: either of them, or both."""
+    def finish(self, candidates: list[Link], *, both: bool) -> None:
+        """Add candidates that link an unlinked word or, if `both`, two unlinked words."""
         for i, j in candidates:
             if (i not in self.sources) + (j not in self.targets) > both:
                 self.add((i, j))

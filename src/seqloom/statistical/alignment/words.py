@@ -1,4 +1,4 @@
-"""Text to word numbers: words stand between white space, as the text is written."""
+"""Words, separated by white space, and their conversion to ids."""
 
 from __future__ import annotations
 
@@ -15,28 +15,30 @@ Sentence = list[str]
 
 
 def read_words(config: DataConfig, report: DataReport) -> Iterator[tuple[Sentence, Sentence]]:
-    """The words of both sides of every record, in order; what cannot be read has none and is in the report."""
-    given = 0
+    """Yield the words of both sides of every record, in order; unreadable ones are empty and reported."""
+    done = 0
     for example in read_corpus(config, "train", report):
-        for _ in range(given, report.total - 1):  # the reader left these out
+        for _ in range(done, report.total - 1):  # skipped by the reader
             yield [], []
-        given = report.total
+        done = report.total
         yield example.source.split(), (example.target or "").split()
-    for _ in range(given, report.total):
+    for _ in range(done, report.total):
         yield [], []
 
 
-def number(
+def words_to_ids(
     sentences: Iterable[tuple[Sentence, Sentence]], *, lowercase: bool = False, letters: int = 0
 ) -> list[tuple[Ids, Ids]]:
-    """The words as numbers per side; in lower case or by their first letters only, if so wanted."""
-    known: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    """Convert words to ids, separately for each side; optionally lowercased or cut to their first letters."""
+    vocabularies: tuple[dict[str, int], dict[str, int]] = ({}, {})
 
-    def numbers(words: Sentence, known: dict[str, int]) -> Ids:
+    def ids(words: Sentence, vocabulary: dict[str, int]) -> Ids:
         if lowercase:
             words = [word.lower() for word in words]
         if letters:
             words = [word[:letters] for word in words]
-        return np.fromiter((known.setdefault(word, len(known)) for word in words), np.int32, len(words))
+        return np.fromiter(
+            (vocabulary.setdefault(word, len(vocabulary)) for word in words), np.int32, len(words)
+        )
 
-    return [(numbers(source, known[0]), numbers(target, known[1])) for source, target in sentences]
+    return [(ids(source, vocabularies[0]), ids(target, vocabularies[1])) for source, target in sentences]

@@ -1,4 +1,4 @@
-"""Aligning from end to end, on a corpus whose words translate one by one."""
+"""Tests of alignment on a corpus with one-to-one word translations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqloom.statistical.alignment.align import MODELS, Aligner, Model, align, c
 
 
 def toy(pairs: int = 200, seed: int = 1) -> list[tuple[list[int], list[int]]]:
-    """Word w is word w + 100; neighbours often change places."""
+    """Return pairs in which word w translates to w + 100 and neighbours are often swapped."""
     random = np.random.default_rng(seed)
     found = []
     for _ in range(pairs):
@@ -23,20 +23,20 @@ def toy(pairs: int = 200, seed: int = 1) -> list[tuple[list[int], list[int]]]:
     return found
 
 
-def right(pair: tuple[list[int], list[int]]) -> list[list[int]]:
+def gold(pair: tuple[list[int], list[int]]) -> list[list[int]]:
     return sorted([i, pair[1].index(word + 100)] for i, word in enumerate(pair[0]))
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_words_that_go_together_are_linked(model: Model) -> None:
+def test_translations_are_linked(model: Model) -> None:
     pairs = toy()
     links = align(pairs, model=model)
-    wrong = sum(row.tolist() != right(pair) for row, pair in zip(links, pairs, strict=True))
+    wrong = sum(row.tolist() != gold(pair) for row, pair in zip(links, pairs, strict=True))
     assert wrong <= 0.03 * len(pairs)
     assert all(row.dtype == np.int32 and row.shape[1:] == (2,) for row in links)
 
 
-def test_pairs_with_an_empty_side_have_no_links_and_keep_their_place() -> None:
+def test_pairs_with_an_empty_side_have_no_links() -> None:
     pairs = toy(20)
     holes = [([], []), *pairs[:10], ([1], []), ([], [101]), *pairs[10:]]
     links = align(holes)
@@ -46,13 +46,13 @@ def test_pairs_with_an_empty_side_have_no_links_and_keep_their_place() -> None:
         np.testing.assert_array_equal(with_holes, alone)
 
 
-def test_nothing_at_all_and_only_empty_pairs_give_no_links() -> None:
+def test_empty_corpus_and_empty_pairs_have_no_links() -> None:
     assert align([]) == []
     assert [len(row) for row in align([([], [1]), ([2], [])])] == [0, 0]
 
 
 def test_the_result_does_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bitext, "CHUNK", 200)  # many chunks, so that threads have something to share
+    monkeypatch.setattr(bitext, "CHUNK", 200)  # many chunks, so that threads share the work
     pairs = toy(100)
     one, three = (Aligner(pairs, threads=threads) for threads in (1, 3))
     for aligner in (one, three):
@@ -65,7 +65,7 @@ def test_the_result_does_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_array_equal(left_links, other_links)
 
 
-def test_the_size_of_chunks_changes_nothing_but_the_last_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunk_size_only_affects_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = toy(100)
     whole = Aligner(pairs)
     whole.train("hmm", iterations=3)
@@ -78,7 +78,7 @@ def test_the_size_of_chunks_changes_nothing_but_the_last_bits(monkeypatch: pytes
     )
 
 
-def test_turning_the_pairs_turns_the_links() -> None:
+def test_swapped_pairs_have_swapped_links() -> None:
     pairs = toy(60)
     ahead = align(pairs, symmetrise="forward")
     back = align([(target, source) for source, target in pairs], symmetrise="backward")
@@ -86,13 +86,13 @@ def test_turning_the_pairs_turns_the_links() -> None:
         np.testing.assert_array_equal(one, sorted(other[:, ::-1].tolist()))
 
 
-def test_a_word_has_one_link_in_the_direction_that_explains_it() -> None:
+def test_generated_words_have_at_most_one_link() -> None:
     pairs = [([0, 1, 2], [0])] * 5
     assert len(align(pairs, symmetrise="forward", agree=False)[0]) == 1
     assert len(align(pairs, symmetrise="backward", agree=False)[0]) == 3
 
 
-def test_posteriors_of_a_pair_are_shares(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_posteriors_sum_to_at_most_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bitext, "CHUNK", 60)
     pairs = toy(30)
     aligner = Aligner(pairs)
@@ -105,7 +105,7 @@ def test_posteriors_of_a_pair_are_shares(monkeypatch: pytest.MonkeyPatch) -> Non
         Aligner([([1], [2]), ([], [2])]).posteriors(1)
 
 
-def test_each_iteration_is_told_and_progress_counts_every_pair() -> None:
+def test_iterations_are_logged_and_progress_counts_pairs() -> None:
     told: list[str] = []
     aligner, seen = Aligner(toy(20)), []
     aligner.train("hmm", iterations=2, say=told.append, on_progress=seen.append)
@@ -114,14 +114,14 @@ def test_each_iteration_is_told_and_progress_counts_every_pair() -> None:
     assert sum(seen) == 20 * passes("hmm", 2)
 
 
-def test_wrong_names_are_told() -> None:
+def test_unknown_names_are_errors() -> None:
     with pytest.raises(SeqloomError, match="no alignment model called 'imb1'"):
         check_names("imb1", "union")
     with pytest.raises(SeqloomError, match="no symmetrisation called 'grow'"):
         align([], symmetrise="grow")  # type: ignore[arg-type]
 
 
-def test_lexicons_of_both_directions_know_the_translations() -> None:
+def test_lexicons_contain_the_translations() -> None:
     aligner = Aligner(toy())
     aligner.train("hmm")
     forward, backward = aligner.lexicons()

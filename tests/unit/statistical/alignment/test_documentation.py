@@ -20,5 +20,5 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", [*MODELS, *METHODS])
-def test_every_choice_is_named(name: str) -> None:
+def test_every_option_is_documented(name: str) -> None:
     assert f"`{name}`" in PAGE

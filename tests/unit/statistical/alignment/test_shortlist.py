@@ -1,4 +1,4 @@
-"""Shortlists made of pairs, and what they hold."""
+"""Tests of shortlists learned from pairs, and of their coverage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _ids(tokenizers: TokenizerPair, count: int) -> list[tuple[list[int], list[in
     ]
 
 
-def test_translations_are_learned_and_the_frequent_are_always_there(tokenizers: TokenizerPair) -> None:
+def test_shortlist_has_translations_and_frequent_tokens(tokenizers: TokenizerPair) -> None:
     table = make_shortlist(_ids(tokenizers, 200), tokenizers, translations=1, frequent=1)
     (full_stop,) = tokenizers.target.encode(".")
     assert set(table.always.tolist()) == {*special_tokens(tokenizers.target), full_stop}
@@ -44,19 +44,19 @@ def test_translations_are_learned_and_the_frequent_are_always_there(tokenizers: 
     assert table.fits(tokenizers)
 
 
-def test_coverage_counts_tokens_answers_and_sizes(tokenizers: TokenizerPair) -> None:
+def test_coverage_counts_tokens_targets_and_sizes(tokenizers: TokenizerPair) -> None:
     pairs = _ids(tokenizers, 300)
     table = make_shortlist(pairs[:200], tokenizers, translations=1, frequent=1)
-    found = coverage(table, pairs)  # more than are looked at at a time
+    found = coverage(table, pairs)  # more than one batch
     assert (found.pairs, found.tokens, found.held, found.whole) == (300, 1500, 1500, 300)
     assert found.share == found.as_dict()["coverage"] == 1.0
     assert found.mean_size == len(table.always) + 4
     poorer = Shortlist(torch.tensor(special_tokens(tokenizers.target)), table.translations, table.size)
-    found = coverage(poorer, pairs)  # the full stop is on no list
+    found = coverage(poorer, pairs)  # the full stop is on no shortlist
     assert (found.held, found.whole) == (1200, 0)
     assert found.share == 0.8
 
 
 def test_no_pairs_are_an_error(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(SeqloomError, match="no pair to learn translations from"):
+    with pytest.raises(SeqloomError, match="no pairs to learn translations from"):
         make_shortlist([], tokenizers, translations=1, frequent=1)

@@ -1,4 +1,4 @@
-"""Words of a file: one entry per record, and numbers that are equal where words count as equal."""
+"""Tests of reading words, one entry per record, and of converting them to ids."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 from seqloom.data.config import DataConfig
 from seqloom.data.report import DataReport
-from seqloom.statistical.alignment.words import number, read_words
+from seqloom.statistical.alignment.words import read_words
 
 
-def test_every_record_has_an_entry_also_the_malformed_ones(tmp_path: Path) -> None:
+def test_every_record_has_an_entry(tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv.gz"
     path.write_bytes(gzip.compress(b"bad\na  b\tc\n\n\nd\t\ne\tf g\nbad\n"))
     report = DataReport()
@@ -20,9 +20,9 @@ def test_every_record_has_an_entry_also_the_malformed_ones(tmp_path: Path) -> No
     assert report.dropped == 4
 
 
-def test_words_can_be_compared_in_lower_case_and_by_first_letters() -> None:
+def test_ids_by_lower_case_and_first_letters() -> None:
     sentences = [(["The", "the", "then"], ["x"])]
-    assert number(sentences)[0][0].tolist() == [0, 1, 2]
-    assert number(sentences, lowercase=True)[0][0].tolist() == [0, 0, 1]
-    assert number(sentences, lowercase=True, letters=3)[0][0].tolist() == [0, 0, 0]
-    assert number(sentences, lowercase=True)[0][1].tolist() == [0]
+    assert words_to_ids(sentences)[0][0].tolist() == [0, 1, 2]
+    assert words_to_ids(sentences, lowercase=True)[0][0].tolist() == [0, 0, 1]
+    assert words_to_ids(sentences, lowercase=True, letters=3)[0][0].tolist() == [0, 0, 0]
+    assert words_to_ids(sentences, lowercase=True)[0][1].tolist() == [0]
