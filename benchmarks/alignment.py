@@ -32,6 +32,7 @@ from seqloom import SeqloomError
 from seqloom.evaluate.alignment import Gold, Link, parse_gold, parse_links, score_alignment
 from seqloom.statistical.alignment.align import MODELS, Aligner, Model
 from seqloom.statistical.alignment.symmetrise import Method
+from seqloom.statistical.alignment.words import words_to_ids
 
 Words = tuple[list[str], list[str]]
 Alignments = Sequence[Collection[Sequence[int]]]
@@ -109,7 +110,7 @@ def fast_align(pairs: Sequence[Words], gold: int, work: Path) -> Iterator[Result
 
 
 def eflomal(pairs: Sequence[Words], gold: int, work: Path) -> Iterator[Result]:
-    """Yield the results of eflomal with its default options, symmetrised by seqloom."""
+    """Yield the results of eflomal with its default options, symmetrise_links by seqloom."""
     began = time.perf_counter()
     files = [work / "eflomal.forward", work / "eflomal.backward"]
     scripts = Path(sys.executable).parent
@@ -147,7 +148,7 @@ def _symmetrised(
 ) -> Alignments:
     import numpy as np
 
-    from seqloom.statistical.alignment.symmetrise import symmetrised
+    from seqloom.statistical.alignment.symmetrise import symmetrise_links
 
     found = []
     for sides in zip(forward, backward, strict=True):
@@ -156,7 +157,7 @@ def _symmetrised(
         for mask, side in zip(masks, sides, strict=True):
             for i, j in side:
                 mask[0, i, j] = True
-        found.append(np.argwhere(symmetrised(masks[0], masks[1], method)[0]).tolist())
+        found.append(np.argwhere(symmetrise_links(masks[0], masks[1], method)[0]).tolist())
     return found
 
 

@@ -1,4 +1,4 @@
-"""Phrase-based translation against definitions that are followed word by word: slow, short, and independent."""
+"""Phrase-based translation against slow, independent implementations of the definitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seqloom.statistical.phrase.bleu import Reference, bleu
 from seqloom.statistical.phrase.decoder import Decoder, Words
 from seqloom.statistical.phrase.extract import MONOTONE, OTHER, SWAP, orientations, spans
 from seqloom.statistical.phrase.features import FEATURES, REORDERING
-from seqloom.statistical.phrase.forced import forced
+from seqloom.statistical.phrase.forced import force_decode
 from seqloom.statistical.phrase.nbest import derivations
 from seqloom.statistical.phrase.stacks import Limits
 from seqloom.statistical.phrase.table import PhraseTable, build_table
@@ -40,7 +40,7 @@ class Corpus(NamedTuple):
 
 
 def draw(seed: int, sentences: int = 12) -> Corpus:
-    """Sentences of a few words with links drawn at random, in some of which a word is unknown."""
+    """Return short sentences with random links, some with an unknown word."""
     random = Random(seed)
     corpus = Corpus([], [], [])
     for _ in range(sentences):
@@ -54,8 +54,8 @@ def draw(seed: int, sentences: int = 12) -> Corpus:
     return corpus
 
 
-def agreeing(links: Links, source: int, target: int, longest: int) -> Iterator[tuple[int, int, int, int]]:
-    """Every pair of spans that fits the definition."""
+def consistent(links: Links, source: int, target: int, longest: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield every pair of spans that satisfies the definition."""
     for i, k, j, m in product(range(source), range(source + 1), range(target), range(target + 1)):
         if 0 < k - i <= longest and 0 < m - j <= longest:
             touched = [(i <= a < k, j <= b < m) for a, b in links]
@@ -64,12 +64,12 @@ def agreeing(links: Links, source: int, target: int, longest: int) -> Iterator[t
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_extraction_follows_its_definition(seed: int) -> None:
+def test_extraction_matches_the_definition(seed: int) -> None:
     corpus = draw(seed)
     for source, target, links in zip(*corpus, strict=True):
         found = list(spans(links, len(source), len(target), 3))
         assert len(found) == len(set(found))
-        assert set(found) == set(agreeing(links, len(source), len(target), 3))
+        assert set(found) == set(consistent(links, len(source), len(target), 3))
 
 
 def test_orientations_of_neighbours() -> None:
@@ -82,7 +82,7 @@ def test_orientations_of_neighbours() -> None:
 
 
 class Seen(NamedTuple):
-    """What a slow pass over the corpus counts of one phrase pair."""
+    """Counts of one phrase pair from a slow pass over the corpus."""
 
     count: int
     lexical: tuple[float, float]
@@ -116,7 +116,7 @@ def count(corpus: Corpus, longest: int) -> dict[tuple[tuple[int, ...], tuple[int
     found: dict[Any, Seen] = {}
     for row, (source, target, links) in enumerate(zip(*corpus, strict=True)):
         linked = {*links, (-1, -1), (len(source), len(target))}
-        for span in agreeing(links, len(source), len(target), longest):
+        for span in consistent(links, len(source), len(target), longest):
             pair = tuple(source[span[0] : span[1]]), tuple(target[span[2] : span[3]])
             if UNK in pair[1]:
                 continue
@@ -164,7 +164,7 @@ def test_relative_frequencies_lexical_weights_and_orientations(seed: int) -> Non
             assert table.reordering[row, columns].tolist() == pytest.approx(wanted, abs=1e-5)
 
 
-def test_discounted_probabilities_follow_the_equation_and_sum_to_one_over_all_phrases() -> None:
+def test_discounted_probabilities_match_the_equation_and_sum_to_one() -> None:
     corpus = draw(3, sentences=150)
     table, seen = corpus.table(smooth=True), count(corpus, 3)
     n = Counter(one.count for one in seen.values())
@@ -185,7 +185,7 @@ def test_discounted_probabilities_follow_the_equation_and_sum_to_one_over_all_ph
 
 
 class Bigrams:
-    """A language model whose context is one word, with numbers out of nowhere."""
+    """A bigram language model with arbitrary probabilities."""
 
     start = (BOS,)
 
@@ -202,7 +202,7 @@ class Derived(NamedTuple):
 def enumerate_all(
     source: list[int], table: PhraseTable, language: Bigrams, jump: int | None
 ) -> Iterator[Derived]:
-    """Every derivation there is, with its features counted at the end, straight from what they mean."""
+    """Return every derivation, with features computed from their definitions."""
     known = defaultdict[tuple[int, ...], list[tuple[int | None, tuple[int, ...]]]](list)
     for (x, y), row in rows(table).items():
         known[x].append((row, y))
@@ -250,10 +250,10 @@ def enumerate_all(
 
 @pytest.mark.parametrize("jump", [None, 0, 2])
 @pytest.mark.parametrize("seed", range(6))
-def test_an_unlimited_search_holds_every_derivation_with_its_score(seed: int, jump: int | None) -> None:
+def test_unlimited_search_contains_every_derivation(seed: int, jump: int | None) -> None:
     random = Random(seed)
     table = draw(seed, sentences=4).table(longest=2)
-    source = [random.choice((*WORDS, 15)) for _ in range(4)]  # 15 stands in no phrase
+    source = [random.choice((*WORDS, 15)) for _ in range(4)]  # 15 is in no phrase
     weights = np.array([random.uniform(-0.2, 1) for _ in FEATURES])
     unlimited = Limits(stack=None, pops=None, threshold=None, jump=jump)
     language = Bigrams()
@@ -274,20 +274,20 @@ def test_an_unlimited_search_holds_every_derivation_with_its_score(seed: int, ju
 
 @pytest.mark.parametrize("jump", [None, 0, 2])
 @pytest.mark.parametrize("seed", range(8))
-def test_forced_decoding_finds_the_best_of_all_derivations_of_a_target(seed: int, jump: int | None) -> None:
+def test_forced_decoding_finds_the_best_derivation_of_a_target(seed: int, jump: int | None) -> None:
     random = Random(seed)
     table = draw(seed, sentences=12).table(longest=3)
-    source = [random.choice((*WORDS[:2], 15)) for _ in range(4)]  # 15 stands in no phrase
+    source = [random.choice((*WORDS[:2], 15)) for _ in range(4)]  # 15 is in no phrase
     weights = np.array([random.uniform(-0.2, 1) for _ in FEATURES])
-    weights[REORDERING] *= 20  # so that the best beginning is not always part of the best whole
+    weights[REORDERING] *= 20  # so that the best prefix is not always part of the best derivation
     language = Bigrams()
-    decoder = Decoder(table, language, weights, Limits(stack=1, pops=1, jump=jump), 1000)  # it does not prune
+    decoder = Decoder(table, language, weights, Limits(stack=1, pops=1, jump=jump), 1000)  # no pruning
     sentence = decoder.read(Words(source, [""] * 4, [word + 1 for word in source]))
     best: dict[tuple[int, ...], float] = defaultdict(lambda: -math.inf)
     for one in enumerate_all(source, table, language, jump):
         best[one.words] = max(best[one.words], float(np.dot(one.features, weights)))
     for words, score in best.items():
-        found = forced(decoder, sentence, bytes(words), lambda option: bytes(option.words))
+        found = force_decode(decoder, sentence, bytes(words), lambda option: bytes(option.words))
         assert found is not None
         assert found.derivation.score == pytest.approx(score, abs=1e-4)
         assert tuple(word for word, _ in found.derivation.words) == words
@@ -295,7 +295,7 @@ def test_forced_decoding_finds_the_best_of_all_derivations_of_a_target(seed: int
         assert float(decoder.features(found.derivation, 4) @ weights) == pytest.approx(score, abs=1e-4)
     for words in [(*max(best, key=len), 1), (), min(best, key=len)[1:]]:
         if words not in best:
-            assert forced(decoder, sentence, bytes(words), lambda option: bytes(option.words)) is None
+            assert force_decode(decoder, sentence, bytes(words), lambda option: bytes(option.words)) is None
 
 
 def _rounded(values: Any) -> tuple[float, ...]:
@@ -303,7 +303,7 @@ def _rounded(values: Any) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_future_cost_is_the_best_segmentation(seed: int) -> None:
+def test_future_estimate_is_the_best_segmentation(seed: int) -> None:
     table = draw(seed).table()
     random = Random(seed)
     source = [random.choice(WORDS) for _ in range(6)]
@@ -321,7 +321,7 @@ def test_the_future_cost_is_the_best_segmentation(seed: int) -> None:
             assert sentence.future[start][stop] == pytest.approx(through(start, stop))
 
 
-def test_bleu_is_sacrebleus() -> None:
+def test_bleu_matches_sacrebleu() -> None:
     random = Random(5)
     pairs = [
         [[str(random.choice(WORDS)) for _ in range(random.randint(0, 9))] for _ in range(2)] for _ in range(30)

@@ -16,7 +16,7 @@ from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
     from seqloom.data.report import DataReport
-    from seqloom.statistical.phrase.scorer import Reached
+    from seqloom.statistical.phrase.scorer import DerivationScore
     from seqloom.types import Example
 
 _CHUNK_LINES = 1000
@@ -39,7 +39,7 @@ class Line(NamedTuple):
     """A pair and its best derivation."""
 
     example: Example
-    found: Reached
+    found: DerivationScore
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -69,7 +69,7 @@ class _Sums:
     score: float = 0.0
     features: dict[str, float] = field(default_factory=dict)
 
-    def add(self, found: Reached) -> None:
+    def add(self, found: DerivationScore) -> None:
         self.lines += 1
         if found.score is None:
             self.unreachable += 1

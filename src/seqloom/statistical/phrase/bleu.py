@@ -1,4 +1,4 @@
-"""BLEU as a sum of counts (Papineni et al. 2002): matches and totals of 1- to 4-grams, and both lengths."""
+"""BLEU as a sum of counts (Papineni et al. 2002): matches and totals of 1- to 4-grams, and the two lengths."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 ORDER = 4
 SIZE = 2 * ORDER + 2
 
-Counts = NDArray[np.float64]  # (..., SIZE): matches of each order, totals of each order, lengths of both
+Counts = NDArray[np.float64]  # (..., SIZE): matches and totals per order, hypothesis and reference length
 Tokens = Sequence[Hashable]
 
 
@@ -23,7 +23,7 @@ class Reference:
         self._ngrams = _ngrams(tokens)
 
     def counts(self, tokens: Tokens) -> Counts:
-        """What a hypothesis adds to the sum."""
+        """Return the counts of a hypothesis, which can be added up."""
         matches = [0] * ORDER
         for ngram, count in _ngrams(tokens).items():
             matches[len(ngram) - 1] += min(count, self._ngrams[ngram])
@@ -32,7 +32,7 @@ class Reference:
 
 
 def bleu(counts: Counts, *, smooth: float = 0.0) -> NDArray[np.float64]:
-    """BLEU from 0 to 1 of every sum of counts, (..., SIZE); `smooth` is added to those of 2- to 4-grams."""
+    """Return BLEU from 0 to 1 of every sum of counts, (..., SIZE); `smooth` is added to 2- to 4-gram counts."""
     added = np.array([0.0] + [smooth] * (ORDER - 1))
     matches, totals = counts[..., :ORDER] + added, counts[..., ORDER : 2 * ORDER] + added
     with np.errstate(divide="ignore", invalid="ignore"):

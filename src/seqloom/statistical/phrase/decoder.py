@@ -1,4 +1,4 @@
-"""From the words of sentences to their best derivations, by one process or several."""
+"""Decoding of source sentences to their best derivations, in one or several processes."""
 
 from __future__ import annotations
 
@@ -11,85 +11,85 @@ from typing import NamedTuple, TypeVar
 from seqloom.statistical.phrase.features import PhraseLanguageModel, Vector
 from seqloom.statistical.phrase.graph import SearchGraph
 from seqloom.statistical.phrase.nbest import Derivation, best, features_of
-from seqloom.statistical.phrase.options import Options, SourceSentence
+from seqloom.statistical.phrase.options import OptionCollector, SourceSentence
 from seqloom.statistical.phrase.stacks import Limits, StackDecoder
 from seqloom.statistical.phrase.table import PhraseTable
 
-_CHUNK = 4  # sentences that a worker takes at a time
+_CHUNK = 4  # sentences per work unit
 
 Task = TypeVar("Task")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class Words(NamedTuple):
-    """A sentence of the source."""
+    """The words of a source sentence."""
 
     ids: Sequence[int]
     surfaces: Sequence[str]
-    known: Sequence[int]  # their ids in the target's vocabulary, or UNK
+    known: Sequence[int]  # ids of the same words in the target vocabulary, or UNK
 
 
 class Decoder:
-    """The best derivations under given weights and limits; a sentence's depend on nothing but the sentence."""
+    """Search under given weights and limits; results for a sentence do not depend on other sentences."""
 
     def __init__(
         self, table: PhraseTable, language: PhraseLanguageModel, weights: Vector, limits: Limits, options: int
     ) -> None:
         self.table, self.language, self.weights, self.limits = table, language, weights, limits
-        self._options = Options(table, language, weights, options)
+        self._options = OptionCollector(table, language, weights, options)
         self._stacks = StackDecoder(language, weights, limits)
 
     def read(self, words: Words) -> SourceSentence:
-        """What can be done with the words of a sentence."""
-        return self._options.of(words.ids, words.surfaces, words.known)
+        """Return a sentence with its translation options."""
+        return self._options.collect(words.ids, words.surfaces, words.known)
 
     def search(self, sentence: SourceSentence, *, keep: bool = False) -> SearchGraph:
-        """The whole search of one sentence; with `keep` also what each stack held."""
+        """Return the search graph of one sentence; with `keep`, including the contents of each stack."""
         return self._stacks.search(sentence, keep=keep)
 
     def nbest(self, words: Words, nbest: int) -> list[Derivation]:
-        """The best derivations of one sentence."""
+        """Return the best derivations of one sentence."""
         return best(self.search(self.read(words)), nbest)
 
     def features(self, derivation: Derivation, length: int) -> Vector:
-        """The features of a derivation of so many source words."""
+        """Return the features of a derivation of a source with `length` words."""
         return features_of(derivation, length, self.table, self.language)
 
 
-def map_tasks(work: Callable[[Task], Answer], tasks: Sequence[Task], workers: int) -> Iterator[Answer]:
-    """What `work` gives for each task, in their order, done by so many processes.
+def map_tasks(work: Callable[[Task], Result], tasks: Sequence[Task], workers: int) -> Iterator[Result]:
+    """Yield the result of `work` for each task, in order, computed by `workers` processes.
 
-    They are forks: they read the tables of this process and copy nothing. Where there is no fork, or little to
-    do, this process works alone.
+    Workers are forks: they read the tables of this process without copying them. Without fork support, or with
+    few tasks, everything runs in this process.
     """
     if workers <= 1 or len(tasks) <= _CHUNK or "fork" not in multiprocessing.get_all_start_methods():
         for task in tasks:
             with _no_collection():
-                answer = work(task)
-            yield answer
+                result = work(task)
+            yield result
         return
     workers = min(workers, -(-len(tasks) // _CHUNK))
-    with multiprocessing.get_context("fork").Pool(workers, _begin, (work,)) as pool:
-        yield from pool.imap(_run, tasks, chunksize=_CHUNK)
+    with multiprocessing.get_context("fork").Pool(workers, _init_worker, (work,)) as pool:
+        yield from pool.imap(_run_task, tasks, chunksize=_CHUNK)
 
 
-_work: Callable[..., object] | None = None  # of a worker, which inherits it: tables need not be sent
+_work: Callable[..., object] | None = None  # inherited by workers, so that the tables need not be pickled
 
 
-def _begin(work: Callable[..., object]) -> None:
+def _init_worker(work: Callable[..., object]) -> None:
     global _work
     _work = work
-    gc.disable()  # a collection would touch, and so copy, every object that is inherited
+    gc.disable()  # a collection would touch, and so copy, every inherited object
 
 
-def _run(task: object) -> object:
+def _run_task(task: object) -> object:
     assert _work is not None
     return _work(task)
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Leaves the garbage alone: a search makes a hundred thousand objects, alive and without cycles."""
+    """Disable garbage collection: a search creates many live objects without cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -16,25 +16,25 @@ FEATURES = (
     "inverse-lexical",
     "direct-phrase",  # log φ(y|x)
     "direct-lexical",
-    "words",  # how many the target has
+    "words",  # number of target words
     "phrases",
-    "distance",  # minus the source words that were jumped over
-    "before-monotone",  # log P of how each phrase follows the one before it
+    "distance",  # minus the number of source words jumped over
+    "before-monotone",  # log P of the orientation of each phrase relative to the previous one
     "before-swap",
     "before-other",
-    "after-monotone",  # log P of how each phrase is followed by the next
+    "after-monotone",  # log P of the orientation of the next phrase relative to each one
     "after-swap",
     "after-other",
-    "unknown",  # words that are passed through
+    "unknown",  # words passed through
 )
 LANGUAGE, TRANSLATION, WORDS, PHRASES, DISTANCE = 0, slice(1, 5), 5, 6, 7
 BEFORE, AFTER, REORDERING, UNKNOWN = 8, 11, slice(8, 14), 14
 
-# Passing a word through is the last resort: nothing is learned about it, so its weight is fixed.
+# Passing a word through is the last resort and cannot be learned, so its weight is fixed.
 TUNED = slice(0, UNKNOWN)
 _UNKNOWN_WEIGHT = -20.0
 
-# What tuning starts from: the language model and the four translation probabilities about equal in sum.
+# Initial weights for tuning: the language model and the sum of the four translation features about equal.
 _START = {
     "language": 0.5,
     "inverse-phrase": 0.2,
@@ -51,29 +51,29 @@ _NOISY_CHANNEL = {"language": 1.0, "inverse-phrase": 1.0, "distance": 1.0}
 
 
 def start_weights() -> Vector:
-    """The weights that tuning starts from."""
+    """Return the initial weights for tuning."""
     return _weights(_START)
 
 
 def noisy_channel() -> Vector:
-    """The weights that make the model P(x|y) P(y)."""
+    """Return the weights of the noisy-channel model P(x|y) P(y)."""
     return _weights(_NOISY_CHANNEL)
 
 
-def _weights(given: dict[str, float]) -> Vector:
-    weights = np.array([given.get(name, 0.0) for name in FEATURES])
+def _weights(by_name: dict[str, float]) -> Vector:
+    weights = np.array([by_name.get(name, 0.0) for name in FEATURES])
     weights[UNKNOWN] = _UNKNOWN_WEIGHT
     return weights
 
 
 class PhraseLanguageModel(Protocol):
-    """What the decoder asks of a language model of the target."""
+    """Interface of the target language model for the decoder."""
 
     @property
     def start(self) -> Context:
-        """The context of a sentence's first word."""
+        """The context of the first word of a sentence."""
         ...
 
     def log_prob(self, context: Context, word: int) -> tuple[float, Context]:
-        """Natural log P(word | context), and what of both matters for the next word."""
+        """Return the natural log P(word | context), and the part of both that matters for the next word."""
         ...

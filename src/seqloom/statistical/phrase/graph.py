@@ -1,4 +1,4 @@
-"""The search graph of a stack decoder: hypotheses, and every way that was found to each of them."""
+"""The search graph of a stack decoder: hypotheses, and all paths found to each of them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from seqloom.statistical.phrase.features import Context
 from seqloom.statistical.phrase.options import Option
 
 
-class Said:
-    """A language model context, and what it gives for the phrases that were tried behind it."""
+class LanguageContext:
+    """A language model context, and the cached scores of the phrases tried after it."""
 
-    __slots__ = ("context", "known", "number")
+    __slots__ = ("cache", "context", "number")
 
     def __init__(self, context: Context, number: int) -> None:
         self.context = context
         self.number = number
-        self.known: dict[tuple[int, ...], tuple[float, Said]] = {}
+        self.cache: dict[tuple[int, ...], tuple[float, LanguageContext]] = {}
 
 
 class Arc(NamedTuple):
-    """One way to a hypothesis: from another one by an option for a span of the source."""
+    """One path to a hypothesis: from another hypothesis, by an option for a source span."""
 
-    score: float  # of the whole way
+    score: float  # of the entire path
     previous: PhraseHypothesis | None
     option: Option | None
     start: int
@@ -31,19 +31,19 @@ class Arc(NamedTuple):
 
 
 class PhraseHypothesis:
-    """What is covered and said so far, as far as the future depends on it, and the ways that lead here."""
+    """The part of a partial translation that its future depends on, and the paths that lead to it."""
 
     __slots__ = ("after", "arcs", "context", "rank", "score")
 
-    def __init__(self, arc: Arc, context: Said, after: tuple[float, ...], future: float) -> None:
-        self.score = arc.score  # of the best way, which is the first arc
-        self.rank = arc.score + future  # with the estimate of what is to come
+    def __init__(self, arc: Arc, context: LanguageContext, after: tuple[float, ...], future: float) -> None:
+        self.score = arc.score  # of the best path, which is the first arc
+        self.rank = arc.score + future  # with the estimated future score
         self.arcs = [arc]
         self.context = context
-        self.after = after  # weighted log P of each orientation that the next phrase may have
+        self.after = after  # weighted log P of each possible orientation of the next phrase
 
     def recombine(self, arc: Arc, future: float) -> None:
-        """Remembers another way to the same place; the better one counts."""
+        """Add another path to the same hypothesis; the best one determines the score."""
         self.arcs.append(arc)
         if arc.score > self.score:
             self.arcs[0], self.arcs[-1] = arc, self.arcs[0]
@@ -52,7 +52,7 @@ class PhraseHypothesis:
 
 @dataclass
 class StackCount:
-    """What happened to the hypotheses of one stack."""
+    """Statistics of the hypotheses of one stack."""
 
     offered: int = 0  # combinations of a hypothesis and an option
     made: int = 0
@@ -63,7 +63,7 @@ class StackCount:
 
 @dataclass
 class SearchGraph:
-    """The end of a search: the one hypothesis that all complete ones lead to; and the stacks on the way."""
+    """Result of a search: the goal, which all complete hypotheses lead to, and statistics of the stacks."""
 
     goal: PhraseHypothesis
     stacks: list[StackCount]

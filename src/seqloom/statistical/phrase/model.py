@@ -1,4 +1,4 @@
-"""Phrase-based translation as a model: fitted from a pair file into a run directory like every other."""
+"""The phrase-based translation model: settings, fitting, saving, and its translator and scorer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from seqloom.statistical.phrase.scorer import PhraseScorer
 from seqloom.statistical.phrase.stacks import Limits
 from seqloom.statistical.phrase.table import LONGEST, PhraseTable, build_table
 from seqloom.statistical.phrase.translator import PhraseTranslator, read
-from seqloom.statistical.phrase.tune import ScoredCandidate, tune
+from seqloom.statistical.phrase.tune import NBestList, tune
 from seqloom.statistical.state_reader import StateReader, expect_size
 from seqloom.system import checked_threads
 from seqloom.text.pair import TokenizerPair
@@ -41,31 +41,33 @@ class PhraseSettings(ModelSettings):
     }
 
     name: str = "phrase"
-    aligner: Model = Field("hmm", description="the word alignment: ibm1, ibm2, diagonal or hmm")
-    symmetrise: Method = Field("grow-diag-final-and", description="how both directions become one")
-    longest: int = Field(5, ge=1, le=LONGEST, description="words of a phrase at the most")
+    aligner: Model = Field("hmm", description="word alignment model: ibm1, ibm2, diagonal or hmm")
+    symmetrise: Method = Field(
+        "grow-diag-final-and", description="method of combining the alignments of both directions"
+    )
+    longest: int = Field(5, ge=1, le=LONGEST, description="maximum phrase length in words")
     smooth: bool = Field(True, description="discount phrase counts (Kneser-Ney); false = relative frequencies")
     orientation_prior: float = Field(
         2.0,
         gt=0,
-        description="how often every phrase pair is taken to have been seen with average orientations",
+        description="pseudo-counts of average orientations added to every phrase pair",
     )
-    keep: int = Field(50, ge=1, description="translations of a phrase that the table keeps")
-    order: int = Field(5, ge=1, description="words of the longest n-grams of the language model")
+    keep: int = Field(50, ge=1, description="maximum translations per source phrase in the table")
+    order: int = Field(5, ge=1, description="maximum n-gram length of the language model in words")
     weights: Literal["tuned", "start", "noisy-channel"] = Field(
         "tuned",
-        description="by BLEU of the validation pairs; as tuning starts; or P(x|y) P(y) and nothing else",
+        description="tuned for BLEU on the validation pairs; start: initial weights; or P(x|y) P(y) only",
     )
-    tune_sentences: int = Field(500, ge=1, description="validation pairs that the weights are tuned on")
-    tune_rounds: int = Field(6, ge=1, description="decodings of them at the most")
-    tune_nbest: int = Field(100, ge=2, description="translations of each that are compared")
-    options: int = Field(20, ge=1, description="translations of a phrase that the search looks at")
-    stack: int = Field(60, ge=1, description="hypotheses that cover equally many words; --beam changes it")
-    pops: int = Field(100, ge=1, description="hypotheses that are made for a stack, before it is pruned")
-    jump: int = Field(6, ge=0, description="source words that may be jumped over; 0 = monotone")
+    tune_sentences: int = Field(500, ge=1, description="number of validation pairs for tuning the weights")
+    tune_rounds: int = Field(6, ge=1, description="maximum number of tuning rounds, each decodes all pairs")
+    tune_nbest: int = Field(100, ge=2, description="n-best size for tuning")
+    options: int = Field(20, ge=1, description="translations per source phrase that the search considers")
+    stack: int = Field(60, ge=1, description="maximum hypotheses per stack; overridden by --beam")
+    pops: int = Field(100, ge=1, description="hypotheses created per stack before pruning")
+    jump: int = Field(6, ge=0, description="maximum source words jumped over; 0 = monotone")
 
     def limits(self, beam: int | None = None) -> Limits:
-        """The limits of the search, with `beam` hypotheses per stack if that is given."""
+        """Return the search limits, with `beam` hypotheses per stack if given."""
         stack = beam or self.stack
         return Limits(stack=stack, pops=max(self.pops, stack), jump=self.jump)
 
@@ -84,7 +86,7 @@ class PhraseSettings(ModelSettings):
     },
 )
 class PhraseModel:
-    """argmax over derivations of Σ weight · feature; see features.py for what they are."""
+    """argmax over derivations of Σ weight · feature; the features are listed in features.py."""
 
     def __init__(self, settings: PhraseSettings, vocabularies: Vocabularies) -> None:
         self.settings, self.vocabularies = settings, vocabularies
@@ -94,50 +96,50 @@ class PhraseModel:
 
     @property
     def table(self) -> PhraseTable:
-        """The phrase table, once there is one."""
-        assert self._table is not None, "fit or restore comes first"
+        """The phrase table of a fitted or restored model."""
+        assert self._table is not None, "call fit or load_state_dict first"
         return self._table
 
     @property
     def language(self) -> Ngrams:
-        """The language model of the target, once there is one."""
-        assert self._language is not None, "fit or restore comes first"
+        """The target language model of a fitted or restored model."""
+        assert self._language is not None, "call fit or load_state_dict first"
         return self._language
 
-    def fit(self, lesson: FitData) -> dict[str, float]:
-        """Aligns, extracts, counts and tunes; `bleu` is that of the tuned sentences, on tokens."""
-        self._language = self._count_language(lesson)
-        self._table = self._extract(lesson)
+    def fit(self, data: FitData) -> dict[str, float]:
+        """Align, extract, count and tune; `bleu` is that of the tuning sentences, on tokens."""
+        self._language = self._estimate_language(data)
+        self._table = self._extract(data)
         if not len(self.table):
             raise SeqloomError(
-                f"No phrase was found in {len(lesson.train):,} training pairs: no known words could be linked.",
-                "see that sources and targets are translations of each other, and raise text.vocab_size",
+                f"No phrases found in {len(data.train):,} training pairs: no known words are linked.",
+                "check that sources and targets are translations of each other, or raise text.vocab_size",
             )
-        lesson.say(f"{len(self.table):,} phrase pairs")
-        figures = {"phrase_pairs": float(len(self.table))}
+        data.say(f"{len(self.table):,} phrase pairs")
+        metrics = {"phrase_pairs": float(len(self.table))}
         if self.settings.weights == "tuned":
-            reached = self._tune(lesson)
-            figures |= {} if reached is None else {"bleu": reached}
-        return figures
+            bleu = self._tune(data)
+            metrics |= {} if bleu is None else {"bleu": bleu}
+        return metrics
 
-    def _count_language(self, lesson: FitData) -> Ngrams:
-        store = lesson.train
+    def _estimate_language(self, data: FitData) -> Ngrams:
+        store = data.train
         rows = [store.target(i) for i in range(len(store))]
         return Ngrams.estimate(rows, order=self.settings.order, vocabulary=self.vocabularies.target)
 
-    def _extract(self, lesson: FitData) -> PhraseTable:
-        """The phrase table of the training pairs."""
-        settings, tokenizers = self.settings, lesson.tokenizers
-        sizes = tokenizers.source.size, tokenizers.target.size  # an error if sources are no text
-        sources, targets = _pairs(lesson.train)
-        lesson.say("aligning words")
+    def _extract(self, data: FitData) -> PhraseTable:
+        """Build the phrase table of the training pairs."""
+        settings, tokenizers = self.settings, data.tokenizers
+        sizes = tokenizers.source.size, tokenizers.target.size  # raises an error if sources are not text
+        sources, targets = _pairs(data.train)
+        data.say("aligning words")
         links = align(
             list(zip(sources, targets, strict=True)),
             model=settings.aligner,
             symmetrise=settings.symmetrise,
-            threads=lesson.threads,
+            threads=data.threads,
         )
-        lesson.say("extracting phrases")
+        data.say("extracting phrases")
         return build_table(
             sources,
             targets,
@@ -149,50 +151,52 @@ class PhraseModel:
             limit=settings.keep,
         )
 
-    def _tune(self, lesson: FitData) -> float | None:
-        """The BLEU that the tuned weights reached; None if there was nothing to tune on."""
-        pairs = [(one.source, one.target) for one in lesson.valid_examples() if one.source and one.target]
+    def _tune(self, data: FitData) -> float | None:
+        """Tune the weights and return the BLEU reached; None without validation pairs."""
+        pairs = [
+            (example.source, example.target)
+            for example in data.valid_examples()
+            if example.source and example.target
+        ]
         if not pairs:
-            lesson.say("no validation pairs: the weights are not tuned")
+            data.say("no validation pairs: weights are not tuned")
             return None
-        random = np.random.default_rng(lesson.seed)
+        random = np.random.default_rng(data.seed)
         size = min(len(pairs), self.settings.tune_sentences)
-        chosen = [pairs[i] for i in sorted(random.choice(len(pairs), size, replace=False))]
-        lesson.say(f"tuning the weights on {size:,} validation pairs")
-        decode = self._nbest_lists(chosen, lesson)
+        sample = [pairs[i] for i in sorted(random.choice(len(pairs), size, replace=False))]
+        data.say(f"tuning weights on {size:,} validation pairs")
+        decode = self._nbest_lists(sample, data)
         rounds = self.settings.tune_rounds
-        self.weights, reached = tune(decode, self.weights, rounds=rounds, seed=lesson.seed, say=lesson.say)
-        return reached
+        self.weights, bleu = tune(decode, self.weights, rounds=rounds, seed=data.seed, say=data.say)
+        return bleu
 
-    def _nbest_lists(
-        self, pairs: list[tuple[str, str]], lesson: FitData
-    ) -> Callable[[Vector], list[ScoredCandidate]]:
-        """What gives, for some weights, the n-best lists of these pairs."""
-        target = lesson.tokenizers.target
-        sources = [read(lesson.tokenizers, source) for source, _ in pairs]
+    def _nbest_lists(self, pairs: list[tuple[str, str]], data: FitData) -> Callable[[Vector], list[NBestList]]:
+        """Return a function from weights to the n-best lists of these pairs."""
+        target = data.tokenizers.target
+        sources = [read(data.tokenizers, source) for source, _ in pairs]
         references = [Reference(target.surfaces(text)) for _, text in pairs]
 
-        def decode(weights: Vector) -> list[ScoredCandidate]:
+        def decode(weights: Vector) -> list[NBestList]:
             decoder = self.decoder(weights=weights)
 
-            def one(task: tuple[Words, Reference]) -> ScoredCandidate:
+            def decode_one(task: tuple[Words, Reference]) -> NBestList:
                 words, reference = task
-                found = decoder.nbest(words, self.settings.tune_nbest)
-                surfaces = [[surface or pieces[word] for word, surface in each.words] for each in found]
-                return ScoredCandidate(
-                    np.array([decoder.features(each, len(words.ids)) for each in found]),
+                nbest = decoder.nbest(words, self.settings.tune_nbest)
+                surfaces = [[surface or pieces[word] for word, surface in each.words] for each in nbest]
+                return NBestList(
+                    np.array([decoder.features(each, len(words.ids)) for each in nbest]),
                     np.array([reference.counts(each) for each in surfaces]),
                 )
 
-            return list(map_tasks(one, list(zip(sources, references, strict=True)), lesson.threads))
+            return list(map_tasks(decode_one, list(zip(sources, references, strict=True)), data.threads))
 
         pieces = [piece.decode(errors="replace") for piece in target.bytes_of(range(target.size))]
         return decode
 
     def decoder(self, *, weights: Vector | None = None, beam: int | None = None) -> Decoder:
-        """What decodes with the learned tables, by default with the learned weights."""
-        chosen = self.weights if weights is None else weights
-        return Decoder(self.table, self.language, chosen, self.settings.limits(beam), self.settings.options)
+        """Return a decoder with the fitted tables, by default with the fitted weights."""
+        weights = self.weights if weights is None else weights
+        return Decoder(self.table, self.language, weights, self.settings.limits(beam), self.settings.options)
 
     def translator(
         self,
@@ -218,39 +222,39 @@ class PhraseModel:
         return PhraseTranslator.unsupported(search)
 
     def scorer(self, tokenizers: TokenizerPair, *, workers: int | None) -> PhraseScorer:
-        """What finds the best derivation of given targets, among all that the table has."""
+        """Return a scorer of given targets, which uses all translations in the table."""
         limits = self.settings.limits()
         decoder = Decoder(self.table, self.language, self.weights, limits, self.settings.keep)
         return PhraseScorer(decoder, tokenizers, workers=checked_threads(workers))
 
     def state_dict(self) -> dict[str, Tensor]:
         parts = {"table": self.table.to_tensors(), "language": self.language.to_tensors()}
-        tensors = {f"{part}.{name}": one for part, all in parts.items() for name, one in all.items()}
+        tensors = {f"{part}.{name}": tensor for part, own in parts.items() for name, tensor in own.items()}
         return {"weights": torch.from_numpy(self.weights), **tensors}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         weights = StateReader(state, features=len(self.weights)).numbers("weights", "features")
         table = PhraseTable.from_tensors(_part(state, "table"))
         language = Ngrams.from_tensors(_part(state, "language"))
-        expect_size(table.source.vocabulary, self.vocabularies.source, "the vocabulary of sources")
+        expect_size(table.source.vocabulary, self.vocabularies.source, "source vocabulary size")
         for vocabulary in (table.target.vocabulary, language.vocabulary):
-            expect_size(vocabulary, self.vocabularies.target, "the vocabulary of targets")
+            expect_size(vocabulary, self.vocabularies.target, "target vocabulary size")
         self.weights, self._table, self._language = weights.cpu().numpy(), table, language
 
 
 def _part(state: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
-    """The tensors of one part of a model, under their own names."""
+    """Return the tensors of one part of a model, without the prefix of their names."""
     names = {name: name.removeprefix(f"{part}.") for name in state if name.startswith(f"{part}.")}
     return {own: state[name].cpu() for name, own in names.items()}
 
 
 def _pairs(store: TokenStore) -> tuple[list[Any], list[Any]]:
-    """The source and the target ids of all pairs that have both."""
+    """Return the source and target ids of all pairs with two non-empty sides."""
     rows = [(store.source(i), store.target(i)) for i in range(len(store))]
     full = [(source, target) for source, target in rows if len(source) and len(target)]
     if not full:
         raise SeqloomError(
-            "There is nothing to learn phrases from: no training line has both a source and a target.",
-            "phrase translates pairs; for plain text use --model ngram",
+            "There are no pairs to learn phrases from: no training line has both a source and a target.",
+            "the model phrase needs pairs; for plain text use --model ngram",
         )
     return [source for source, _ in full], [target for _, target in full]

@@ -1,4 +1,4 @@
-"""The best derivations of a search graph, and their features counted anew."""
+"""The best derivations of a search graph, and their features, recomputed from scratch."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from seqloom.statistical.phrase import features as F
 from seqloom.statistical.phrase.extract import MONOTONE, OTHER
 from seqloom.statistical.phrase.features import PhraseLanguageModel, Vector
 from seqloom.statistical.phrase.graph import Arc, SearchGraph
-from seqloom.statistical.phrase.options import PASSED, Option, log_prob_of
+from seqloom.statistical.phrase.options import PASS_THROUGH, Option, log_prob_of
 from seqloom.statistical.phrase.stacks import orientation
 from seqloom.statistical.phrase.table import PhraseTable
 from seqloom.types import EOS
 
-_TRIES = 20  # derivations looked at for each answer that is wanted: many give the same words
+_MAX_TRIES = 20  # derivations tried per output: many have the same words
 
 
 class Piece(NamedTuple):
-    """An option and the span of the source that it translates."""
+    """An option and the source span that it translates."""
 
     option: Option
     start: int
@@ -30,52 +30,52 @@ class Piece(NamedTuple):
 
 
 class Derivation(NamedTuple):
-    """The pieces of a translation in the order of the target."""
+    """The pieces of a translation, in target order."""
 
     score: float
     pieces: tuple[Piece, ...]
 
     @property
     def words(self) -> tuple[tuple[int, str], ...]:
-        """The target words: id, and the surface if it was passed through."""
+        """The target words: id, and the surface form if passed through."""
         return tuple((word, piece.option.surface) for piece in self.pieces for word in piece.option.words)
 
 
 def derivations(graph: SearchGraph) -> Iterator[Derivation]:
-    """All derivations in the graph, best first.
+    """Yield all derivations of the graph, best first.
 
-    A* from the goal backwards: the score of an arc is that of the best way up to it, so the sum with what comes
-    behind it is exact, and the first way that reaches the start is the best of those that are left.
+    A* from the goal backwards: the score of an arc is that of the best path up to it, so the sum with the score
+    of the rest is exact, and the first path that reaches the start is the best of those remaining.
     """
-    serial = count()  # equal scores come in the order in which they were found
+    serial = count()  # equal scores are ordered by discovery
     heap: list[tuple[float, int, float, Arc, tuple[Piece, ...]]] = []
     for arc in graph.goal.arcs:
         heappush(heap, (-arc.score, next(serial), 0.0, arc, ()))
     while heap:
-        negative, _, behind, arc, pieces = heappop(heap)
+        negative, _, rest, arc, pieces = heappop(heap)
         if arc.previous is None or arc.option is None:
             yield Derivation(-negative, pieces)
             continue
         longer = (Piece(arc.option, arc.start, arc.stop), *pieces)
-        behind += arc.score - arc.previous.score  # what this arc adds to the best way before it
-        for before in arc.previous.arcs:
-            heappush(heap, (-(before.score + behind), next(serial), behind, before, longer))
+        rest += arc.score - arc.previous.score  # what this arc adds to the best path before it
+        for previous in arc.previous.arcs:
+            heappush(heap, (-(previous.score + rest), next(serial), rest, previous, longer))
 
 
 def best(graph: SearchGraph, nbest: int) -> list[Derivation]:
-    """The best derivation of each of the `nbest` best translations that differ in their words."""
-    found: dict[tuple[tuple[int, str], ...], Derivation] = {}
+    """Return the best derivation of each of the `nbest` best translations with different words."""
+    by_words: dict[tuple[tuple[int, str], ...], Derivation] = {}
     for tried, derivation in enumerate(derivations(graph), 1):
-        found.setdefault(derivation.words, derivation)
-        if len(found) == nbest or tried >= _TRIES * nbest:
+        by_words.setdefault(derivation.words, derivation)
+        if len(by_words) == nbest or tried >= _MAX_TRIES * nbest:
             break
-    return list(found.values())
+    return list(by_words.values())
 
 
 def features_of(
     derivation: Derivation, length: int, table: PhraseTable, language: PhraseLanguageModel
 ) -> Vector:
-    """The features of a derivation of a source of so many words, counted piece by piece."""
+    """Compute the features of a derivation of a source with `length` words, piece by piece."""
     values = np.zeros(len(F.FEATURES))
     words = [word for piece in derivation.pieces for word in piece.option.words]
     values[F.LANGUAGE] = log_prob_of(language, language.start, [*words, EOS])[0]
@@ -87,7 +87,7 @@ def features_of(
         if number:
             values[F.AFTER + turn] += _reordering(table, derivation.pieces[number - 1].option)[3 + turn]
         values[F.BEFORE + turn] += _reordering(table, option)[turn]
-        if option.row == PASSED:
+        if option.row == PASS_THROUGH:
             values[F.UNKNOWN] += 1
         else:
             values[F.TRANSLATION] += table.scores[option.row]
@@ -99,7 +99,7 @@ def features_of(
 
 
 def _reordering(table: PhraseTable, option: Option) -> Sequence[float]:
-    return _INDIFFERENT if option.row == PASSED else table.reordering[option.row].tolist()
+    return _NO_REORDERING if option.row == PASS_THROUGH else table.reordering[option.row].tolist()
 
 
-_INDIFFERENT = (0.0,) * 6
+_NO_REORDERING = (0.0,) * 6

@@ -1,12 +1,12 @@
 """Phrase translation and orientation probabilities from counts.
 
-A phrase pair that was seen once has the relative frequency 1 more often than it deserves. Kneser & Ney's
+Relative frequencies overestimate phrase pairs that were seen once, often with probability 1. Kneser-Ney
 discounting, applied to phrase tables by Foster, Kuhn & Johnson 2006:
 
     φ(y|x) = (c(x,y) - D(c)) / c(x)  +  Σ_y' D(c(x,y')) / c(x) · n(y) / Σ n
 
-D is one of three discounts for counts of 1, 2 and more (Chen & Goodman 1999) and n(y) is the number of
-different phrases that y was seen with.
+D is one of three discounts for counts of 1, 2 and more (Chen & Goodman 1999), and n(y) is the number of
+distinct phrases that y was seen with.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ Ints = NDArray[np.int64]
 
 
 def discounts(counts: Ints) -> Floats:
-    """D for counts of 0, 1, 2, and 3 or more, from how many pairs were seen once to four times."""
+    """Return D for counts of 0, 1, 2, and 3 or more, given the counts of all pairs."""
     seen = np.bincount(np.minimum(counts, 5), minlength=6).astype(float)
     if not seen[1:5].all():
-        return np.array([0.0, 0.5, 0.5, 0.5])  # too little data to tell
+        return np.array([0.0, 0.5, 0.5, 0.5])  # too little data for an estimate
     y = seen[1] / (seen[1] + 2 * seen[2])
-    found = [k - (k + 1) * y * seen[k + 1] / seen[k] for k in (1, 2, 3)]
-    return np.array([0.0, *np.clip(found, 0.0, (1.0, 2.0, 3.0))])
+    estimates = [k - (k + 1) * y * seen[k + 1] / seen[k] for k in (1, 2, 3)]
+    return np.array([0.0, *np.clip(estimates, 0.0, (1.0, 2.0, 3.0))])
 
 
-def log_phrase_probabilities(given: Ints, answer: Ints, counts: Ints, *, smooth: bool) -> Floats:
-    """log φ(answer|given) of every pair of phrase numbers that was seen so often."""
+def log_phrase_probabilities(given: Ints, phrase: Ints, counts: Ints, *, smooth: bool) -> Floats:
+    """Return log φ(phrase|given) of every pair of phrase numbers, with these counts."""
     total = np.bincount(given, weights=counts)[given]
     if not smooth:
         return np.log(counts / total)
     discount = discounts(counts)[np.minimum(counts, 3)]
     freed = np.bincount(given, weights=discount)[given]
-    company = np.bincount(answer)[answer] / len(answer)
-    return np.log((counts - discount + freed * company) / total)
+    diversity = np.bincount(phrase)[phrase] / len(phrase)
+    return np.log((counts - discount + freed * diversity) / total)
 
 
 def log_orientations(pair: Ints, orientation: Ints, strength: float) -> Floats:
-    """(pairs, 3): log P(orientation | pair), drawn to that of the corpus as if seen `strength` times there."""
+    """Return log P(orientation | pair), (pairs, 3), with `strength` pseudo-counts of the corpus average."""
     size = int(pair.max(initial=-1)) + 1
     counts = np.bincount(pair * 3 + orientation, minlength=3 * size).reshape(size, 3)
     overall = (counts.sum(axis=0) + 1) / (counts.sum() + 3)

@@ -1,4 +1,4 @@
-"""What a phrase-based model makes of given targets: its best derivation of each, if it can say it at all."""
+"""Scores of given targets under a phrase-based model: the best derivation of each, if there is one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from seqloom.statistical.phrase.decoder import Decoder, map_tasks
 from seqloom.statistical.phrase.features import FEATURES
-from seqloom.statistical.phrase.forced import forced
+from seqloom.statistical.phrase.forced import force_decode
 from seqloom.statistical.phrase.options import Option
 from seqloom.statistical.phrase.translator import read, readable
 from seqloom.text.pair import TokenizerPair
@@ -16,22 +16,22 @@ from seqloom.types import UNK
 
 @dataclass(frozen=True, slots=True)
 class PhrasePair:
-    """A phrase of the target, what it translates, and what it adds to the score; the last one with the end."""
+    """A target phrase, its source, and its contribution to the score; the last one includes EOS."""
 
     source: str
     target: str
-    start: int  # of the source words, from 0
+    start: int  # index of the first source word
     stop: int
     score: float
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """How well a model says a given target: a model score, Σ weight · feature, which is no log-probability."""
+class DerivationScore:
+    """Model score of the best derivation of a target: Σ weight · feature, which is not a log-probability."""
 
-    score: float | None  # None: it cannot say it
-    words: int  # of the target
-    phrases: tuple[PhrasePair, ...] = ()  # in the order of the target
+    score: float | None  # None: the model cannot generate the target
+    words: int  # number of target words
+    phrases: tuple[PhrasePair, ...] = ()  # in target order
     features: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -41,42 +41,42 @@ class Reached:
 
 
 class PhraseScorer:
-    """Makes a phrase-based model say given targets. A score depends neither on other pairs nor on workers."""
+    """Forced decoding of given targets. A score does not depend on other pairs or on the number of workers."""
 
     def __init__(self, decoder: Decoder, tokenizers: TokenizerPair, *, workers: int = 1) -> None:
         self._decoder, self._tokenizers, self._workers = decoder, tokenizers, workers
 
     def score(
         self, pairs: Sequence[tuple[str, str]], *, on_progress: Callable[[int], None] | None = None
-    ) -> list[Reached]:
-        """The best derivation of every target from its source, in order."""
-        found = []
-        for one in map_tasks(self._reach, list(pairs), self._workers):
-            found.append(one)
+    ) -> list[DerivationScore]:
+        """Return the score of the best derivation of every target from its source, in order."""
+        scores = []
+        for score in map_tasks(self._score_pair, list(pairs), self._workers):
+            scores.append(score)
             if on_progress:
                 on_progress(1)
-        return found
+        return scores
 
-    def _reach(self, pair: tuple[str, str]) -> Reached:
+    def _score_pair(self, pair: tuple[str, str]) -> DerivationScore:
         words, target = read(self._tokenizers, pair[0]), self._tokenizers.target
         ids, surfaces = target.encode(pair[1]), target.surfaces(pair[1])
-        known = zip(ids, surfaces, target.bytes_of(ids), strict=True)
-        wanted = b"".join(surface.encode() if id == UNK else value for id, surface, value in known)
-        if not words.ids or not wanted:
-            return Reached(None, len(ids))
-        found = forced(self._decoder, self._decoder.read(words), wanted, self._spell)
-        if found is None:
-            return Reached(None, len(ids))
-        derivation, gains = found
+        tokens = zip(ids, surfaces, target.bytes_of(ids), strict=True)
+        text = b"".join(surface.encode() if id == UNK else value for id, surface, value in tokens)
+        if not words.ids or not text:
+            return DerivationScore(None, len(ids))
+        forced = force_decode(self._decoder, self._decoder.read(words), text, self._spell)
+        if forced is None:
+            return DerivationScore(None, len(ids))
+        derivation, gains = forced
         values = self._decoder.features(derivation, len(words.ids))
-        spoken = [target.spell([self._spell(piece.option)]).strip() for piece in derivation.pieces]
-        read_as = readable(words.surfaces)
-        return Reached(
+        phrases = [target.spell([self._spell(piece.option)]).strip() for piece in derivation.pieces]
+        source = readable(words.surfaces)
+        return DerivationScore(
             score=derivation.score,
             words=len(ids),
             phrases=tuple(
-                PhrasePair(" ".join(read_as[piece.start : piece.stop]), text, piece.start, piece.stop, gain)
-                for piece, text, gain in zip(derivation.pieces, spoken, gains, strict=True)
+                PhrasePair(" ".join(source[piece.start : piece.stop]), phrase, piece.start, piece.stop, gain)
+                for piece, phrase, gain in zip(derivation.pieces, phrases, gains, strict=True)
             ),
             features=dict(zip(FEATURES, values.tolist(), strict=True)),
         )

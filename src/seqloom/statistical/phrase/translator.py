@@ -1,4 +1,4 @@
-"""Raw text in, raw text out: a phrase-based decoder with the tokenizers of its run."""
+"""Text to text translation: a phrase-based decoder with the tokenizers of its run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seqloom.decode.pipeline import Progress
 from seqloom.decode.translator import NOTHING, Capability, Outputs, Translator
 from seqloom.statistical.phrase.decoder import Decoder, Words, map_tasks
 from seqloom.statistical.phrase.nbest import Derivation
-from seqloom.statistical.phrase.options import PASSED
+from seqloom.statistical.phrase.options import PASS_THROUGH
 from seqloom.statistical.phrase.table import PhraseTable
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.training import SPACE
@@ -23,16 +23,16 @@ class _MakesDecoder(Protocol):
 
 
 class PhraseTranslator(Translator):
-    """Translates by phrases. The output for a line depends neither on other lines nor on the workers.
+    """Phrase-based translator. The output for a line does not depend on other lines or the number of workers.
 
-    `search.beam` is the number of hypotheses that a stack keeps. The score and the log_prob of an output are
-    Σ weight · feature: log P up to a constant.
+    `search.beam` is the number of hypotheses kept per stack. Both score and log_prob of an output are
+    Σ weight · feature, which is log P up to a constant.
     """
 
     engine = "phrase"
     description = "A phrase-based model"
     alternative = "leave the option out, or use a neural model"
-    search_options = frozenset({"beam", "nbest", "batch_tokens"})  # batch_tokens changes no output
+    search_options = frozenset({"beam", "nbest", "batch_tokens"})  # batch_tokens does not affect the output
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class PhraseTranslator(Translator):
         return frozenset({"nbest", "alignment"})
 
     def with_search(self, options: Mapping[str, Any]) -> Self:
-        """Return a translator with these search options; a longer n-best list needs as large a stack."""
+        """Return a translator with these search options; the beam is raised to the n-best size if needed."""
         nbest = options.get("nbest")
         if isinstance(nbest, int) and nbest > self.search.beam and "beam" not in options:
             options = {**options, "beam": nbest}
@@ -63,48 +63,50 @@ class PhraseTranslator(Translator):
     ) -> Outputs:
         decoder = self._make_decoder(beam=search.beam)
 
-        def one(request: Request) -> list[Hypothesis]:
+        def translate_one(request: Request) -> list[Hypothesis]:
             words = read(self.tokenizers, request.source)
             if not words.ids:
                 return [NOTHING]
-            found = decoder.nbest(words, search.nbest)
-            return [self._hypothesis(decoder.table, words, each, alignment) for each in found]
+            nbest = decoder.nbest(words, search.nbest)
+            return [self._hypothesis(decoder.table, words, derivation, alignment) for derivation in nbest]
 
         outputs: Outputs = []
-        for hypotheses in map_tasks(one, requests, self.workers):
+        for hypotheses in map_tasks(translate_one, requests, self.workers):
             outputs.append(hypotheses)
             on_progress(1)
         return outputs
 
     def decode(self, line: str, *, beam: int | None = None) -> tuple[Decoder, Words]:
-        """Return the decoder and the words of a line, to inspect the search."""
+        """Return the decoder and the words of a line, for inspecting the search."""
         return self._make_decoder(beam=beam or self.search.beam), read(self.tokenizers, line)
 
-    def _hypothesis(self, table: PhraseTable, words: Words, found: Derivation, alignment: bool) -> Hypothesis:
+    def _hypothesis(
+        self, table: PhraseTable, words: Words, derivation: Derivation, alignment: bool
+    ) -> Hypothesis:
         return Hypothesis(
-            text=spelled(self.tokenizers, found),
-            score=found.score,
-            log_prob=found.score,
-            tokens=tuple(target_tokens(self.tokenizers, found)),
+            text=spelled(self.tokenizers, derivation),
+            score=derivation.score,
+            log_prob=derivation.score,
+            tokens=tuple(target_tokens(self.tokenizers, derivation)),
             source_tokens=tuple(readable(words.surfaces)),
-            alignment=word_weights(table, found, len(words.ids)) if alignment else (),
+            alignment=word_weights(table, derivation, len(words.ids)) if alignment else (),
         )
 
 
 def read(tokenizers: TokenizerPair, line: str) -> Words:
-    """The words of a line."""
+    """Return the words of a line."""
     ids, surfaces = tokenizers.source.encode(line), tokenizers.source.surfaces(line)
     return Words(ids, surfaces, [_target_id(tokenizers, surface) for surface in surfaces])
 
 
 def _target_id(tokenizers: TokenizerPair, surface: str) -> int:
-    """The id that the target's vocabulary has for a word of the source, such as a name or a number."""
+    """Return the target id of a source word, such as a name or a number; UNK if it has none."""
     ids = tokenizers.target.encode(tokenizers.source.spell([surface.encode()]))
     return ids[0] if len(ids) == 1 else UNK
 
 
 def spelled(tokenizers: TokenizerPair, derivation: Derivation) -> str:
-    """The text of a derivation; words that are passed through stand as they were written."""
+    """Return the text of a derivation; words that are passed through are copied as written."""
     target = tokenizers.target
     return target.spell(
         surface.encode() if surface else target.bytes_of([word])[0] for word, surface in derivation.words
@@ -112,7 +114,7 @@ def spelled(tokenizers: TokenizerPair, derivation: Derivation) -> str:
 
 
 def target_tokens(tokenizers: TokenizerPair, derivation: Derivation) -> list[str]:
-    """One readable token per target word."""
+    """Return one readable token per target word."""
     pieces = tokenizers.target.pieces(word for word, _ in derivation.words)
     return [
         readable([surface])[0] if surface else piece
@@ -121,27 +123,27 @@ def target_tokens(tokenizers: TokenizerPair, derivation: Derivation) -> list[str
 
 
 def readable(surfaces: Sequence[str]) -> list[str]:
-    """The words as a person writes them; several unknown ones in a row are one."""
+    """Return the words without space markers; adjacent unknown words form one."""
     return [surface.replace(SPACE, " ").strip() for surface in surfaces]
 
 
 def word_weights(table: PhraseTable, derivation: Derivation, length: int) -> tuple[tuple[float, ...], ...]:
-    """A weight per source word and the end, for every target word and the end.
+    """Return the alignment weights of every target word and EOS over the source words and EOS.
 
-    A word shares its weight out among those it is linked to in its phrase, or among all of the phrase.
+    The weight of a word is divided among the words it is linked to in its phrase, or among all of them.
     """
     rows: list[tuple[float, ...]] = []
     for option, start, stop in derivation.pieces:
         size = stop - start
-        if option.row == PASSED:
+        if option.row == PASS_THROUGH:
             linked: list[list[int]] = [[0]]
         else:
             linked = table.linked(option.row, size, len(option.words))
-        for places in linked:
-            chosen = places or range(size)
+        for links in linked:
+            positions = links or range(size)
             row = [0.0] * (length + 1)
-            for place in chosen:
-                row[start + place] = 1 / len(chosen)
+            for position in positions:
+                row[start + position] = 1 / len(positions)
             rows.append(tuple(row))
     rows.append((*[0.0] * length, 1.0))
     return tuple(rows)

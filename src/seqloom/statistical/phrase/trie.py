@@ -1,4 +1,4 @@
-"""Numbers of word sequences, in sorted arrays: nothing to build when a model is loaded."""
+"""Numbered word sequences in sorted arrays, which need no construction when a model is loaded."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Numbers = NDArray[np.int64]
 
 
 class Trie:
-    """Sequences by number: one of k words is the number of its first k - 1 words and its last word.
+    """Sequences by number: a sequence of k words is the number of its first k - 1 words and its last word.
 
-    `levels[k - 1]` are the sequences of k words as sorted keys, parent · vocabulary + word. Sequences are
-    numbered through, the short ones first.
+    `levels[k - 1]` has the sequences of k words as sorted keys, parent · vocabulary + word. Sequences are
+    numbered consecutively, shorter ones first.
     """
 
     def __init__(self, levels: list[Numbers], vocabulary: int) -> None:
@@ -24,33 +24,33 @@ class Trie:
         return int(self.starts[-1])
 
     @classmethod
-    def of(cls, words: Numbers, wanted: Numbers, vocabulary: int) -> Trie:
-        """The sequences that begin at every place of a text and have at most `wanted` words there."""
+    def of(cls, words: Numbers, max_lengths: Numbers, vocabulary: int) -> Trie:
+        """Build a trie of the sequences that start at each position of a text, up to its maximum length."""
         trie = cls([], vocabulary)
         numbers = np.zeros(len(words), np.int64)
-        for length in range(1, int(wanted.max(initial=0)) + 1):
-            places = np.flatnonzero(wanted >= length)
-            keys = numbers[places] * vocabulary + words[places + length - 1]
+        for length in range(1, int(max_lengths.max(initial=0)) + 1):
+            positions = np.flatnonzero(max_lengths >= length)
+            keys = numbers[positions] * vocabulary + words[positions + length - 1]
             level, order = np.unique(keys, return_inverse=True)
-            numbers[places] = len(trie) + order
+            numbers[positions] = len(trie) + order
             trie = cls([*trie.levels, level], vocabulary)
         return trie
 
     def find(self, words: Numbers) -> Numbers:
-        """(levels, N): the number of the sequence of k words that begins at each place, or -1."""
-        found = np.full((len(self.levels), len(words)), -1, np.int64)
+        """Return the number of the sequence of k words that starts at each position, or -1, (levels, N)."""
+        numbers = np.full((len(self.levels), len(words)), -1, np.int64)
         parents = np.zeros(len(words), np.int64)
         for depth, level in enumerate(self.levels[: len(words)]):
-            places = len(words) - depth
-            parents = parents[:places]
+            count = len(words) - depth
+            parents = parents[:count]
             keys = np.where(parents < 0, -1, parents * self.vocabulary + words[depth:])
             at = np.minimum(np.searchsorted(level, keys), len(level) - 1)
             parents = np.where(level[at] == keys, self.starts[depth] + at, -1)
-            found[depth, :places] = parents
-        return found
+            numbers[depth, :count] = parents
+        return numbers
 
     def words(self, number: int) -> tuple[int, ...]:
-        """The words of a sequence."""
+        """Return the words of a sequence."""
         words: list[int] = []
         depth = int(np.searchsorted(self.starts, number, side="right")) - 1
         for level in range(depth, -1, -1):
@@ -60,5 +60,5 @@ class Trie:
         return tuple(reversed(words))
 
     def lengths(self) -> Numbers:
-        """How many words each sequence has."""
+        """Return the number of words of each sequence."""
         return np.repeat(np.arange(1, len(self.levels) + 1), [len(level) for level in self.levels])

@@ -60,6 +60,4 @@ def test_prior_gives_exp_of_expected_log() -> None:
     total = FORWARD[1, 0] + FORWARD[1, 1] + 2 * 0.1
     expected = np.exp(digamma(FORWARD[1, 1] + 0.1) - digamma(total))
     assert forward_model.translations.words[2] == pytest.approx(expected)
-    assert (
-        forward_model.translations.words[2] < relative_frequencies(FORWARD, 0)[2]
-    )  # rare events are discounted
+    assert forward_model.translations.words[2] < relative_frequencies(FORWARD, 0)[2]  # discounted

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from seqloom.data.config import DataConfig
 from seqloom.data.report import DataReport
-from seqloom.statistical.alignment.words import read_words
+from seqloom.statistical.alignment.words import read_words, words_to_ids
 
 
 def test_every_record_has_an_entry(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A phrase model fitted on two hundred pairs of a made-up language: adjectives stand behind nouns there."""
+"""A phrase model fitted on two hundred pairs of an artificial language with adjectives after nouns."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def _pairs(seed: int, count: int) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="session")
 def pairs() -> Callable[[int, int], list[tuple[str, str]]]:
-    """So many pairs of the made-up language, drawn by a seed."""
+    """Return a function that draws pairs of the artificial language, given a seed and a count."""
     return _pairs
 
 
 @pytest.fixture(scope="session")
 def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
-    """Fits a model with some settings; gives it, its lesson and the figures."""
+    """Return a function that fits a model and returns it with its data and metrics."""
 
     def fitted(valid: int = 6, **settings: Any) -> tuple[PhraseModel, FitData, dict[str, float]]:
         folder = tmp_path_factory.mktemp("phrase")
         train, checked = _pairs(1, 200), _pairs(2, valid)
         text = TextConfig(tokenizer="word", vocab_size=1_000_000, byte_fallback=False, joint=False)
         tokenizers = TokenizerPair.train(text, lambda: train)
-        lesson = FitData(
+        data = FitData(
             tokenizers=tokenizers,
             train=_store(folder / "train", train, tokenizers),
             valid=_store(folder / "valid", checked, tokenizers),
@@ -65,7 +65,7 @@ def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
         )
         chosen = PhraseSettings(size="tiny", tune_rounds=2, tune_nbest=20, **settings)
         model = PhraseModel(chosen, tokenizers.vocabularies)
-        return model, lesson, model.fit(lesson)
+        return model, data, model.fit(data)
 
     return fitted
 
@@ -77,5 +77,5 @@ def _store(folder: Path, pairs: list[tuple[str, str]], tokenizers: TokenizerPair
 
 @pytest.fixture(scope="session")
 def learned(fit: Fit) -> tuple[PhraseModel, FitData, dict[str, float]]:
-    """A model with tuned weights, its lesson and its figures."""
+    """A model with tuned weights, its data and its metrics."""
     return fit()

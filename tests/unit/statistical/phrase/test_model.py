@@ -1,4 +1,4 @@
-"""The phrase model: what it learns, what it keeps, and what it says when it cannot."""
+"""Tests of the phrase model: fitting, saving and errors."""
 
 from __future__ import annotations
 
@@ -23,89 +23,85 @@ from seqloom.types import Example
 Fitted = tuple[PhraseModel, Any, dict[str, float]]
 
 
-def _answers(model: PhraseModel, lesson: Any, lines: list[str]) -> list[str]:
-    translator = model.translator(lesson.tokenizers, SearchConfig(), workers=1, length_ratio=None)
+def _translations(model: PhraseModel, data: Any, lines: list[str]) -> list[str]:
+    translator = model.translator(data.tokenizers, SearchConfig(), workers=1, length_ratio=None)
     return [hypotheses[0].text for hypotheses in translator.translate(lines)]
 
 
-def test_it_learns_words_and_their_order(learned: Fitted, pairs: Callable[..., Any]) -> None:
-    model, lesson, figures = learned
+def test_words_and_their_order_are_learned(learned: Fitted, pairs: Callable[..., Any]) -> None:
+    model, data, metrics = learned
     unseen = pairs(3, 20)
-    assert _answers(model, lesson, [source for source, _ in unseen]) == [target for _, target in unseen]
-    assert figures["bleu"] == pytest.approx(100.0)
-    assert figures["phrase_pairs"] == len(model.table)
+    assert _translations(model, data, [source for source, _ in unseen]) == [target for _, target in unseen]
+    assert metrics["bleu"] == pytest.approx(100.0)
+    assert metrics["phrase_pairs"] == len(model.table)
 
 
-def test_what_was_learned_comes_back_from_its_tensors(learned: Fitted, pairs: Callable[..., Any]) -> None:
-    model, lesson, _ = learned
+def test_state_dict_round_trip(learned: Fitted, pairs: Callable[..., Any]) -> None:
+    model, data, _ = learned
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     assert all(isinstance(tensor, torch.Tensor) for tensor in state.values())
-    again = PhraseModel(model.settings, lesson.tokenizers.vocabularies)
+    again = PhraseModel(model.settings, data.tokenizers.vocabularies)
     again.load_state_dict(state)
     lines = [source for source, _ in pairs(4, 5)]
     ours, theirs = (
-        one.translator(lesson.tokenizers, SearchConfig(), workers=1, length_ratio=None).translate(
-            lines, nbest=3
-        )
+        one.translator(data.tokenizers, SearchConfig(), workers=1, length_ratio=None).translate(lines, nbest=3)
         for one in (model, again)
     )
     assert ours == theirs
 
 
-def test_a_fit_is_repeatable(fit: Callable[..., Fitted]) -> None:
+def test_fit_is_deterministic(fit: Callable[..., Fitted]) -> None:
     first, second = (fit()[0].state_dict() for _ in range(2))
     assert first.keys() == second.keys()
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_the_noisy_channel_has_two_probabilities_and_a_distance(fit: Callable[..., Fitted]) -> None:
-    model, lesson, figures = fit(weights="noisy-channel")
+def test_noisy_channel_weights(fit: Callable[..., Fitted]) -> None:
+    model, data, metrics = fit(weights="noisy-channel")
     assert np.array_equal(model.weights, noisy_channel())
     used = {name for name, weight in zip(FEATURES, model.weights, strict=True) if weight}
     assert used == {"language", "inverse-phrase", "distance", "unknown"}
-    assert "bleu" not in figures
-    assert _answers(model, lesson, ["the red cat sees the dog ."]) == ["le chat rouge voit le chien ."]
+    assert "bleu" not in metrics
+    assert _translations(model, data, ["the red cat sees the dog ."]) == ["le chat rouge voit le chien ."]
 
 
-def test_without_validation_pairs_the_weights_stay_and_it_is_said(fit: Callable[..., Fitted]) -> None:
-    model, lesson, _ = fit(weights="start")
-    said: list[str] = []
-    alone = replace(lesson, valid_examples=lambda: iter(()), say=said.append)
-    tuned = PhraseModel(PhraseSettings(size="tiny"), lesson.tokenizers.vocabularies)
+def test_weights_are_not_tuned_without_validation_pairs(fit: Callable[..., Fitted]) -> None:
+    model, data, _ = fit(weights="start")
+    log: list[str] = []
+    alone = replace(data, valid_examples=lambda: iter(()), say=log.append)
+    tuned = PhraseModel(PhraseSettings(size="tiny"), data.tokenizers.vocabularies)
     tuned.fit(alone)
-    assert "no validation pairs: the weights are not tuned" in said
+    assert "no validation pairs: the weights are not tuned" in log
     assert np.array_equal(tuned.weights, model.weights)
 
 
-def test_text_without_sources_is_refused(learned: Fitted, tmp_path: Path) -> None:
-    _, lesson, _ = learned
+def test_text_without_sources_is_an_error(learned: Fitted, tmp_path: Path) -> None:
+    _, data, _ = learned
     text = [Example("le chat"), Example("le chien rouge")]
-    store = TokenStore.write(
-        tmp_path / "text", text, Numericalizer(lesson.tokenizers, max_length=9, long="drop")
-    )
-    model = PhraseModel(PhraseSettings(size="tiny"), lesson.tokenizers.vocabularies)
+    store = TokenStore.write(tmp_path / "text", text, Numericalizer(data.tokenizers, max_length=9, long="drop"))
+    model = PhraseModel(PhraseSettings(size="tiny"), data.tokenizers.vocabularies)
     with pytest.raises(SeqloomError, match="no training line has both a source and a target"):
-        model.fit(replace(lesson, train=store))
+        model.fit(replace(data, train=store))
 
 
-def test_pairs_without_phrases_are_refused(learned: Fitted, tmp_path: Path) -> None:
-    _, lesson, _ = learned
+def test_pairs_without_phrases_are_an_error(learned: Fitted, tmp_path: Path) -> None:
+    _, data, _ = learned
     strange = [Example("xx", "yy"), Example("zz", "ww")]
     store = TokenStore.write(
-        tmp_path / "odd", strange, Numericalizer(lesson.tokenizers, max_length=9, long="drop")
+        tmp_path / "odd", strange, Numericalizer(data.tokenizers, max_length=9, long="drop")
     )
-    model = PhraseModel(PhraseSettings(size="tiny"), lesson.tokenizers.vocabularies)
-    with pytest.raises(SeqloomError, match="No phrase was found in 2 training pairs"):
-        model.fit(replace(lesson, train=store))
+    model = PhraseModel(PhraseSettings(size="tiny"), data.tokenizers.vocabularies)
+    with pytest.raises(SeqloomError, match="No phrases found in 2 training pairs"):
+        model.fit(replace(data, train=store))
 
 
-def test_it_is_registered_with_words_as_tokens() -> None:
+def test_word_tokenizer_is_the_default() -> None:
     entry = architecture("phrase")
     assert entry.fitted and entry.task == "translate"
     assert entry.defaults["text.tokenizer"] == "word"
 
 
-def test_a_beam_is_the_size_of_a_stack() -> None:
+def test_beam_sets_the_stack_size() -> None:
     settings = PhraseSettings(stack=50, pops=80)
     assert (settings.limits().stack, settings.limits().pops) == (50, 80)
     assert (settings.limits(7).stack, settings.limits(7).pops) == (7, 80)

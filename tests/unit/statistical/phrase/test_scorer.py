@@ -1,4 +1,4 @@
-"""Scoring given targets by forced decoding."""
+"""Tests of scoring given targets by forced decoding."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ ODD = ["the red Zebra-42 sees the cat .", "Õ ⁇ 7", "a Zebra Õ sees ."]
 
 @pytest.fixture
 def scorer(learned: Fitted) -> PhraseScorer:
-    model, lesson, _ = learned
-    return model.scorer(lesson.tokenizers, workers=1)
+    model, data, _ = learned
+    return model.scorer(data.tokenizers, workers=1)
 
 
-def test_the_decoders_own_answers_score_no_less_than_it_says(
+def test_forced_scores_are_at_least_the_decoder_scores(
     learned: Fitted, scorer: PhraseScorer, pairs: Callable[..., Any]
 ) -> None:
-    model, lesson, _ = learned
+    model, data, _ = learned
     lines = [source for source, _ in pairs(7, 12)] + ODD
-    answers = model.translator(lesson.tokenizers, SearchConfig(), workers=1, length_ratio=None).translate(lines)
-    scores = scorer.score([(line, best.text) for line, (best,) in zip(lines, answers, strict=True)])
-    for (best,), found in zip(answers, scores, strict=True):
+    outputs = model.translator(data.tokenizers, SearchConfig(), workers=1, length_ratio=None).translate(lines)
+    scores = scorer.score([(line, best.text) for line, (best,) in zip(lines, outputs, strict=True)])
+    for (best,), found in zip(outputs, scores, strict=True):
         assert found.score is not None
         assert found.score >= best.score - 1e-6
-    same = [found.score == pytest.approx(best.score) for (best,), found in zip(answers, scores, strict=True)]
-    assert sum(same) >= len(same) - 1  # the free search of such sentences finds the best derivation
+    same = [found.score == pytest.approx(best.score) for (best,), found in zip(outputs, scores, strict=True)]
+    assert sum(same) >= len(same) - 1  # free search finds the best derivation of such sentences
 
 
-def test_a_derivation_says_the_target_phrase_by_phrase(scorer: PhraseScorer, learned: Fitted) -> None:
+def test_phrases_add_up_to_the_target(scorer: PhraseScorer, learned: Fitted) -> None:
     source = "the red cat sees the dog ."
     (found,) = scorer.score([(source, "le chat rouge voit le chien .")])
     assert found.score is not None and found.words == 7
@@ -52,7 +52,7 @@ def test_a_derivation_says_the_target_phrase_by_phrase(scorer: PhraseScorer, lea
     assert found.mean == found.score / 7
 
 
-def test_a_target_that_cannot_be_said_has_no_score(scorer: PhraseScorer) -> None:
+def test_impossible_target_has_no_score(scorer: PhraseScorer) -> None:
     source = "the cat sees the dog ."
     targets = ["le chat voit le chien", "le chat voit le chien . .", "xyz", "", "le chat voit le chien ."]
     found = scorer.score([(source, target) for target in targets])
@@ -61,20 +61,18 @@ def test_a_target_that_cannot_be_said_has_no_score(scorer: PhraseScorer) -> None
     assert scorer.score([("", "le chat")])[0].score is None
 
 
-def test_workers_and_progress_change_nothing(
+def test_workers_and_progress_do_not_affect_scores(
     learned: Fitted, scorer: PhraseScorer, pairs: Callable[..., Any]
 ) -> None:
-    model, lesson, _ = learned
+    model, data, _ = learned
     heard: list[int] = []
     some = pairs(3, 9)
-    assert model.scorer(lesson.tokenizers, workers=2).score(some) == scorer.score(
-        some, on_progress=heard.append
-    )
+    assert model.scorer(data.tokenizers, workers=2).score(some) == scorer.score(some, on_progress=heard.append)
     assert sum(heard) == 9
 
 
-def test_a_pair_that_repeats_itself_ends(scorer: PhraseScorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_KEPT", 5)
+def test_repetitive_pair_terminates(scorer: PhraseScorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_STACK_SIZE", 5)
     (found,) = scorer.score([("the cat " * 20, "le chat " * 20)])
     assert found.score is not None
     assert len(" ".join(phrase.target for phrase in found.phrases).split()) == 40

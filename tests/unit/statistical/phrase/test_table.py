@@ -1,4 +1,4 @@
-"""The phrase table and its numbered phrases."""
+"""Tests of the phrase table and of numbered phrases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _translations(table: PhraseTable, *words: int) -> list[tuple[int, ...]]:
     return [table.target.words(int(table.translation[row])) for row in rows]
 
 
-def test_phrases_by_their_words() -> None:
+def test_translations_of_phrases() -> None:
     table = _table()
     assert set(_translations(table, 4)) == {(8,)}
     assert set(_translations(table, 5, 6)) == {(9, 10), (9, 10, 11)}
@@ -32,7 +32,7 @@ def test_phrases_by_their_words() -> None:
     assert _translations(table, 6) == []
 
 
-def test_the_links_inside_a_phrase() -> None:
+def test_links_inside_a_phrase() -> None:
     table = _table()
     number = int(table.source.find(np.array([5, 6]))[1, 0])
     rows = range(*table.first[number : number + 2].tolist())
@@ -41,12 +41,12 @@ def test_the_links_inside_a_phrase() -> None:
     assert found[9, 10][:2] == [[0, 1], [0]]
 
 
-def test_only_the_likeliest_translations_are_kept() -> None:
+def test_most_probable_translations_are_kept() -> None:
     assert len(_table(limit=1)) == len(set(_table().first.tolist())) - 1
     assert _translations(_table(limit=1), 4) == [(8,)]
 
 
-def test_the_table_comes_back_from_its_tensors() -> None:
+def test_tensors_round_trip() -> None:
     table = _table()
     again = PhraseTable.from_tensors(table.to_tensors())
     assert _translations(again, 5, 6) == _translations(table, 5, 6)
@@ -54,7 +54,7 @@ def test_the_table_comes_back_from_its_tensors() -> None:
         assert np.array_equal(getattr(again, name), getattr(table, name))
 
 
-def test_numbers_and_words_lead_to_each_other() -> None:
+def test_trie_maps_numbers_to_words_and_back() -> None:
     words = np.array([1, 2, 3, 1, 2, 9, 1])
     trie = Trie.of(words, np.array([3, 2, 1, 3, 2, 0, 1]), 10)
     numbers = trie.find(words)

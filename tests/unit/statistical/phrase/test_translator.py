@@ -1,4 +1,4 @@
-"""Translating text by phrases: order, workers, unknown words, links, and what is refused."""
+"""Tests of phrase-based translation: workers, unknown words, alignment and unsupported options."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Fitted = tuple[PhraseModel, Any, dict[str, float]]
 
 @pytest.fixture
 def translator(learned: Fitted) -> PhraseTranslator:
-    model, lesson, _ = learned
-    return model.translator(lesson.tokenizers, SearchConfig(), workers=1, length_ratio=None)
+    model, data, _ = learned
+    return model.translator(data.tokenizers, SearchConfig(), workers=1, length_ratio=None)
 
 
-def test_answers_do_not_depend_on_the_workers(
+def test_outputs_do_not_depend_on_workers(
     learned: Fitted, translator: PhraseTranslator, pairs: Callable[..., Any]
 ) -> None:
-    model, lesson, _ = learned
+    model, data, _ = learned
     lines = [source for source, _ in pairs(5, 17)] + ["", "a zebra sees ."]
-    three = model.translator(lesson.tokenizers, SearchConfig(), workers=3, length_ratio=None)
+    three = model.translator(data.tokenizers, SearchConfig(), workers=3, length_ratio=None)
     heard: list[int] = []
     alone = translator.translate(lines, nbest=4, on_progress=heard.append)
     assert three.translate(lines, nbest=4) == alone
@@ -36,36 +36,36 @@ def test_answers_do_not_depend_on_the_workers(
     assert alone[-2][0].text == ""
 
 
-def test_unknown_words_pass_through_as_they_are_written(translator: PhraseTranslator) -> None:
+def test_unknown_words_are_copied(translator: PhraseTranslator) -> None:
     (best,), (alone,) = translator.translate(["the red Zebra-42 sees the cat .", "Õ ⁇ 7"])
     assert "Zebra-42" in best.text.split() and "Zebra-42" in best.tokens
     assert alone.text == "Õ ⁇ 7"
 
 
-def test_nbest_is_ranked_and_without_repetition(translator: PhraseTranslator) -> None:
+def test_nbest_is_sorted_without_duplicates(translator: PhraseTranslator) -> None:
     (found,) = translator.translate(["the red cat sees the old tree ."], nbest=8)
     scores = [one.score for one in found]
     assert scores == sorted(scores, reverse=True)
     assert len({one.text for one in found}) == len(found) == 8
 
 
-def test_the_links_of_the_phrases_are_weights_per_word(translator: PhraseTranslator) -> None:
+def test_alignment_weights_come_from_phrase_links(translator: PhraseTranslator) -> None:
     ((best,),) = translator.translate(["the red cat sees the dog ."], alignment=True)
     assert best.source_tokens == ("the", "red", "cat", "sees", "the", "dog", ".")
     assert best.tokens == ("le", "chat", "rouge", "voit", "le", "chien", ".")
-    assert [len(row) for row in best.alignment] == [8] * 8  # with both ends
+    assert [len(row) for row in best.alignment] == [8] * 8  # including EOS
     assert all(sum(row) == pytest.approx(1.0) for row in best.alignment)
     strongest = [row.index(max(row)) for row in best.alignment]
     assert strongest[:4] == [0, 2, 1, 3] and strongest[5:] == [5, 6, 7]
 
 
-def test_a_beam_of_one_still_answers(translator: PhraseTranslator) -> None:
+def test_beam_of_one(translator: PhraseTranslator) -> None:
     ((narrow,),) = translator.translate(["the red cat sees the dog ."], beam=1)
     ((wide,),) = translator.translate(["the red cat sees the dog ."], beam=500)
     assert narrow.score <= wide.score + 1e-9
 
 
-def test_the_stack_is_the_beam_and_grows_with_the_n_best_list(translator: PhraseTranslator) -> None:
+def test_beam_grows_with_the_nbest_size(translator: PhraseTranslator) -> None:
     assert translator.search.beam == 60
     assert translator.with_search({"beam": 7}).search.beam == 7
     assert translator.with_search({"nbest": 80}).search.beam == 80
@@ -81,7 +81,7 @@ def test_the_stack_is_the_beam_and_grows_with_the_n_best_list(translator: Phrase
         (Request("the cat", required=("chat",)), "does not support required words"),
     ],
 )
-def test_what_it_cannot_do_is_refused(translator: PhraseTranslator, request_: Request, message: str) -> None:
+def test_unsupported_requests_are_errors(translator: PhraseTranslator, request_: Request, message: str) -> None:
     with pytest.raises(SeqloomError, match=message):
         translator.translate([request_])
     with pytest.raises(SeqloomError, match="does not support sampling"):

@@ -1,4 +1,4 @@
-"""Tuning: hope leads fear afterwards, the best round wins, and the seed decides."""
+"""Tests of tuning: MIRA, the best round and the seed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pytest
 
 from seqloom.statistical.phrase.bleu import Reference, bleu
 from seqloom.statistical.phrase.features import FEATURES, UNKNOWN, start_weights
-from seqloom.statistical.phrase.tune import ScoredCandidate, merged, mira, tune
+from seqloom.statistical.phrase.tune import NBestList, merge, mira, tune
 
 RIGHT, NEAR, BAD = list("abcdef"), list("abcdex"), list("axcdyf")
 GOOD = Reference(RIGHT)
 
 
-def lists(seed: int, sentences: int = 8) -> list[ScoredCandidate]:
-    """n-best lists in which the third feature tells good from bad and the others are noise."""
+def lists(seed: int, sentences: int = 8) -> list[NBestList]:
+    """Return n-best lists in which the third feature separates good from bad and the others are noise."""
     random = np.random.default_rng(seed)
     found = []
     for _ in range(sentences):
@@ -23,11 +23,11 @@ def lists(seed: int, sentences: int = 8) -> list[ScoredCandidate]:
         features[:, UNKNOWN] = 3 - quality
         features[:, 2] = quality
         words = [RIGHT[: 2 + q] + ["x"] * (4 - q) for q in quality]
-        found.append(ScoredCandidate(features, np.array([GOOD.counts(one) for one in words])))
+        found.append(NBestList(features, np.array([GOOD.counts(one) for one in words])))
     return found
 
 
-def test_mira_finds_the_feature_that_matters() -> None:
+def test_mira_finds_the_relevant_feature() -> None:
     pools, weights = lists(1), np.zeros(len(FEATURES))
     moved = mira(pools, weights, np.random.default_rng(1))
     picked = [one.counts[int(np.argmax(one.features @ moved))] for one in pools]
@@ -38,37 +38,37 @@ def test_mira_finds_the_feature_that_matters() -> None:
     assert weights.sum() == 0.0, "the given weights stay as they were"
 
 
-def test_the_weights_of_the_best_round_are_returned() -> None:
-    """A decoder that is at its best in the second round, whatever the weights."""
+def test_weights_of_the_best_round_are_returned() -> None:
+    """The decoder is best in the second round, whatever the weights."""
     rounds: list[np.ndarray] = []
-    best = [ScoredCandidate(np.zeros((1, len(FEATURES))), GOOD.counts(RIGHT)[None])]
-    worse = [ScoredCandidate(np.zeros((1, len(FEATURES))), GOOD.counts(NEAR)[None])]
+    best = [NBestList(np.zeros((1, len(FEATURES))), GOOD.counts(RIGHT)[None])]
+    worse = [NBestList(np.zeros((1, len(FEATURES))), GOOD.counts(NEAR)[None])]
 
-    def decode(weights: np.ndarray) -> list[ScoredCandidate]:
+    def decode(weights: np.ndarray) -> list[NBestList]:
         rounds.append(weights)
         return best if len(rounds) == 2 else worse
 
-    said: list[str] = []
-    found, reached = tune(decode, start_weights(), rounds=9, seed=1, say=said.append)
+    log: list[str] = []
+    found, reached = tune(decode, start_weights(), rounds=9, seed=1, say=log.append)
     assert found is rounds[1] and reached == pytest.approx(100.0)
-    assert len(rounds) == len(said) == 5, "three rounds without a gain are enough"
+    assert len(rounds) == len(log) == 5, "stops after three rounds without a gain"
 
 
-def test_the_same_seed_gives_the_same_weights() -> None:
+def test_tuning_is_deterministic() -> None:
     zero = np.zeros(len(FEATURES))
     first, second, other = (mira(lists(1), zero, np.random.default_rng(seed)) for seed in (3, 3, 4))
     assert np.array_equal(first, second)
     assert not np.array_equal(first, other)
 
 
-def test_a_hypothesis_that_comes_again_is_not_counted_twice() -> None:
+def test_duplicate_hypotheses_are_merged() -> None:
     one, two = lists(1, 1)[0], lists(2, 1)[0]
-    both = merged(one, two)
+    both = merge(one, two)
     assert len(both.features) == 40
-    again = merged(both, one)
+    again = merge(both, one)
     assert np.array_equal(again.features, both.features) and np.array_equal(again.counts, both.counts)
 
 
-def test_an_empty_hypothesis_has_no_bleu() -> None:
+def test_empty_hypothesis_has_bleu_zero() -> None:
     assert bleu(GOOD.counts([])) == 0.0
-    assert bleu(GOOD.counts(BAD)) == 0.0  # no four words in a row
+    assert bleu(GOOD.counts(BAD)) == 0.0  # no matching 4-gram
