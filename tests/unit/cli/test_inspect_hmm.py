@@ -49,7 +49,7 @@ def test_the_states_of_a_language_model(folder: Path, command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tags", ""), "the text has no words"),
+        (("tags", ""), "text has no words"),
         (("tags", "a", "--out", "a.gif"), "cannot be written as .gif"),
         (("tags", "a", "--out", "nowhere/a.png"), "there is no folder"),
         (("missing", "a"), "There is no run directory missing"),
