@@ -1,4 +1,4 @@
-"""Tokenizers and vocabulary."""
+"""Tokenizers, text normalisation and feature frames."""
 
 from seqloom.text.config import TextConfig
 from seqloom.text.frames import FrameReader, read_features

@@ -1,4 +1,4 @@
-"""The options of the tokenizers, `text.*` in a configuration."""
+"""Tokenizer options, `text.*` in a configuration."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic import Field, field_validator, model_validator
 from seqloom.settings import Settings
 
 Kind = Literal["unigram", "bpe", "char", "word"]
-SourceKind = Literal["unigram", "bpe", "char", "word", "frames"]  # frames: the sources are files of features
+SourceKind = Literal["unigram", "bpe", "char", "word", "frames"]  # frames: sources are feature files
 Center = Literal["corpus", "sequence"]
 Normalization = Literal["none", "nfc", "nfkc"]
 
-MASK = "[MASK]"  # stands for what a masked language model has to restore
+MASK = "[MASK]"  # placeholder for the tokens that a masked language model restores
 
-# The names of pieces that are no text: a tag cannot be called so.
+# Names of special pieces and byte pieces; a tag cannot use them.
 RESERVED = re.compile(r"<s>|</s>|<pad>|<unk>|<0x[0-9A-F]{2}>")
 
 
@@ -26,28 +26,40 @@ _PRESETS: dict[object, dict[str, object]] = {
 
 
 class TextConfig(Settings):
-    """How text becomes tokens."""
+    """Tokenizer options."""
 
     preset: Literal["code"] | None = Field(
         None,
-        description="code: keep indentation, line breaks and characters as they are (normalize none, "
-        "collapse_spaces false, byte_fallback true); an option that is given wins",
+        description="code: keep indentation, line breaks and characters unchanged (normalize none, "
+        "collapse_spaces false, byte_fallback true); explicit options override it",
     )
     tokenizer: SourceKind = Field(
-        "unigram", description="unigram, bpe, char or word; frames: sources are .wav, .npy or .npz files"
+        "unigram", description="unigram, bpe, char or word; frames = sources are .wav, .npy or .npz files"
     )
-    target_tokenizer: Kind | None = Field(None, description="the target's, if not the same")
-    vocab_size: int = Field(8000, ge=16, description="symbols at the most")
-    joint: bool | None = Field(None, description="one model for both sides; None = when both are of one kind")
-    normalize: Normalization = Field("nfc", description="Unicode form: nfc, nfkc or none")
-    lowercase: bool = Field(False, description="fold upper case away")
-    collapse_spaces: bool = Field(True, description="runs of spaces as one; false keeps them, for code")
-    byte_fallback: bool = Field(True, description="spell unseen characters in bytes: nothing is unknown")
-    tags: tuple[str, ...] | None = Field(None, description="symbols kept whole, e.g. <2de>; None = found")
-    sample: int = Field(200_000, ge=1, description="lines that train a tokenizer at the most")
-    stack: int = Field(1, ge=1, description="frames: so many side by side become one")
+    target_tokenizer: Kind | None = Field(
+        None, description="tokenizer of the target; default: same as the source"
+    )
+    vocab_size: int = Field(8000, ge=16, description="maximum number of symbols")
+    joint: bool | None = Field(
+        None, description="share one model between source and target; default: if both use the same kind"
+    )
+    normalize: Normalization = Field("nfc", description="Unicode normalisation: nfc, nfkc or none")
+    lowercase: bool = Field(False, description="convert text to lower case")
+    collapse_spaces: bool = Field(
+        True, description="replace runs of spaces by one space; false keeps them, e.g. for code"
+    )
+    byte_fallback: bool = Field(
+        True, description="encode unseen characters as bytes, so that nothing is unknown"
+    )
+    tags: tuple[str, ...] | None = Field(
+        None, description="symbols that are never split, e.g. <2de>; default: detected"
+    )
+    sample: int = Field(200_000, ge=1, description="maximum number of lines for training a tokenizer")
+    stack: int = Field(
+        1, ge=1, description="frames: number of consecutive frames that are concatenated into one"
+    )
     center: Center = Field(
-        "corpus", description="frames: the mean that is taken off, of the training corpus or of each sequence"
+        "corpus", description="frames: subtract the mean of the training corpus or of each sequence"
     )
 
     @model_validator(mode="before")
@@ -59,19 +71,19 @@ class TextConfig(Settings):
 
     @property
     def kinds(self) -> tuple[SourceKind, Kind]:
-        """The tokenizer of the source and that of the target; beside frames, pieces unless one is named."""
+        """Tokenizer kinds of source and target; with frames, the target defaults to unigram."""
         if self.tokenizer == "frames":
             return "frames", self.target_tokenizer or "unigram"
         return self.tokenizer, self.target_tokenizer or self.tokenizer
 
     def of_frames(self) -> TextConfig:
-        """The same for sources that are files of features: what was meant for both sides is the target's."""
+        """Return a copy for sources that are feature files; `tokenizer` becomes the target's tokenizer."""
         changed = {"tokenizer": "frames", "target_tokenizer": self.kinds[1]}
         return TextConfig.checked({**self.model_dump(), **changed}, "text")
 
     @property
     def is_joint(self) -> bool:
-        """Whether one model serves both sides."""
+        """Whether both sides share one model."""
         source, target = self.kinds
         return source == target if self.joint is None else self.joint
 
@@ -80,9 +92,9 @@ class TextConfig(Settings):
     def _tags_are_symbols(cls, tags: tuple[str, ...] | None) -> tuple[str, ...] | None:
         for tag in tags or ():
             if not tag or any(char.isspace() for char in tag) or "▁" in tag:
-                raise ValueError(f"a tag is a symbol without spaces and without '▁', got {tag!r}")
+                raise ValueError(f"a tag must not be empty or contain spaces or '▁', got {tag!r}")
             if RESERVED.fullmatch(tag):
-                raise ValueError(f"the tag {tag!r} has a name that the tokenizer keeps for itself")
+                raise ValueError(f"the tag {tag!r} is a reserved name of the tokenizer")
         return tags and tuple(dict.fromkeys(tags))
 
     @model_validator(mode="after")
@@ -90,7 +102,7 @@ class TextConfig(Settings):
         source, target = self.kinds
         if self.joint and source != target:
             raise ValueError(
-                f"joint: true needs the same tokenizer on both sides, got {source} for the source and {target} "
-                "for the target; leave joint out or choose one kind"
+                "joint: true requires the same tokenizer on both sides, "
+                f"got {source} for the source and {target} for the target; remove joint or choose one kind"
             )
         return self

@@ -1,4 +1,4 @@
-"""Lines that are not text but name a file of features: a sequence of vectors, or sound."""
+"""Lines that name a feature file (a sequence of vectors, or sound) instead of containing text."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ _KEYED = re.compile(r"(.*?\.npz)#", re.IGNORECASE)
 
 
 def feature_file(line: str) -> str:
-    """The file that a line names: `clips.npz#17` is the array 17 of clips.npz."""
+    """Return the path of the file that a line names: `clips.npz#17` is array 17 of clips.npz."""
     line = line.strip()
-    found = _KEYED.match(line) if "#" in line else None  # asked of every line of every corpus
+    found = _KEYED.match(line) if "#" in line else None  # a fast path: called for every line of every corpus
     return found[1] if found else line
 
 
 def is_features(line: str) -> bool:
-    """Whether a line ends as the name of a file of features does."""
+    """Return whether a line has the suffix of a feature file."""
     return feature_file(line).lower().endswith(SUFFIXES)
 
 
 def located(line: str, table: str) -> str:
-    """The line with the path of its features from here, if they are found beside the table that it is in.
+    """Return the line with the folder of its table prepended, if it names a feature file in that folder.
 
-    Any other line stays as it is: text that happens to end like a file, and paths from the current folder.
+    Other lines stay unchanged: text that happens to end like a file name, and paths from the current folder.
     """
     if is_features(line):
-        beside = Path(table).parent
-        if os.path.isfile(beside / feature_file(line)):  # unlike Path's, no error if the line is too long
-            return str(beside / line.strip())
+        folder = Path(table).parent
+        if os.path.isfile(folder / feature_file(line)):  # Path.is_file raises if the line is too long
+            return str(folder / line.strip())
     return line

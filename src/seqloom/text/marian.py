@@ -1,4 +1,4 @@
-"""The tokenizer of a Marian model: SentencePiece cuts the text, a vocabulary of its own numbers the pieces."""
+"""Tokenizer of a Marian model: SentencePiece splits the text, and a separate vocabulary numbers the pieces."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from seqloom.text.tokenizer import Tokenizer, TokenizerSettings, unknown_surface
 from seqloom.text.training import SPACE
 from seqloom.types import UNK
 
-# SentencePiece normalises by the rules inside its model, so nothing happens to a text before.
+# SentencePiece applies the normalisation rules of its model, so the text is passed to it unchanged.
 _AS_WRITTEN = Normalizer(normalize="none", lowercase=False, collapse_spaces=False, tags=())
 
 
 class MarianSettings(TokenizerSettings):
-    """The pieces by their ids; the first four are PAD, BOS, EOS and UNK."""
+    """Settings with the pieces in the order of their ids; the first four are PAD, BOS, EOS and UNK."""
 
     kind: Literal["marian"] = "marian"
     normalizer: Normalizer = _AS_WRITTEN
@@ -24,7 +24,7 @@ class MarianSettings(TokenizerSettings):
 
 
 class MarianTokenizer(Tokenizer):
-    """Ids of a text as Marian numbers them. A line may begin with the code of a language: >>fra<< text."""
+    """Tokenizer with the ids of a Marian model. A line may begin with a language code: >>fra<< text."""
 
     SETTINGS = MarianSettings
     settings: MarianSettings
@@ -32,7 +32,7 @@ class MarianTokenizer(Tokenizer):
 
     def __init__(self, model: bytes, settings: MarianSettings) -> None:
         super().__init__(model, settings)
-        # No text is one of the first four, whatever it looks like.
+        # No input text maps to the four special ids, whatever its spelling.
         self._ids = {piece: id for id, piece in enumerate(settings.vocabulary) if id > UNK}
 
     @property
@@ -59,9 +59,9 @@ class MarianTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Iterable[str], threads: int) -> list[list[int]]:
         parts = [_split_code(text) for text in texts]
-        cut = self._processor.encode([rest for _, rest in parts], out_type=str, num_threads=threads)
-        lines = ([code, *pieces] if code else pieces for (code, _), pieces in zip(parts, cut, strict=True))
-        # What is unknown to this SentencePiece model may still be in the vocabulary, from the other language.
+        split = self._processor.encode([rest for _, rest in parts], out_type=str, num_threads=threads)
+        lines = ([code, *pieces] if code else pieces for (code, _), pieces in zip(parts, split, strict=True))
+        # A piece unknown to this SentencePiece model may still be in the vocabulary, from the other language.
         return [[self._ids.get(piece, UNK) for piece in pieces] for pieces in lines]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -70,8 +70,8 @@ class MarianTokenizer(Tokenizer):
     def symbol(self, tag: str) -> int:
         if tag not in self._ids:
             raise SeqloomError(
-                f"The vocabulary of this imported model has no symbol {tag}.",
-                "train a run of your own with that symbol in text.tags",
+                f"The vocabulary of this imported model does not contain the symbol {tag}.",
+                "train a new run with the symbol in text.tags",
             )
         return self._ids[tag]
 
@@ -79,7 +79,7 @@ class MarianTokenizer(Tokenizer):
         return [self.settings.vocabulary[id] for id in ids]
 
     def _bytes_of(self, id: int) -> bytes:
-        if id <= UNK:  # an unknown word has no text, as in the library that the model comes from
+        if id <= UNK:  # an unknown word has no text, as in Hugging Face Transformers
             return b""
         piece = self.settings.vocabulary[id]
         is_byte = self._processor.is_byte(self._processor.piece_to_id(piece))
@@ -87,14 +87,14 @@ class MarianTokenizer(Tokenizer):
 
 
 def as_marian(tokenizer: Tokenizer) -> MarianTokenizer:
-    """What cuts normalised text as this tokenizer does, in Marian's form; an error if nothing can."""
+    """Return a Marian tokenizer that splits normalised text as this one does; raise if there is none."""
     if isinstance(tokenizer, MarianTokenizer):
         return tokenizer
     normalizer = tokenizer.settings.normalizer
     if normalizer.lowercase or normalizer.normalize == "nfkc":
         option = "text.lowercase=true" if normalizer.lowercase else "text.normalize=nfkc"
         raise SeqloomError(
-            f"The tokenizer changes the text before it cuts it ({option}), and that of a Marian model cannot.",
+            f"The tokenizer normalises text with {option}, which a Marian tokenizer does not support.",
             "train with text.lowercase=false and text.normalize=nfc",
         )
     portable = tokenizer.portable()
@@ -102,7 +102,7 @@ def as_marian(tokenizer: Tokenizer) -> MarianTokenizer:
 
 
 def _split_code(text: str) -> tuple[str, str]:
-    """Return the code that a line begins with, such as >>fra<<, and the rest."""
+    """Split a line into its leading language code, such as >>fra<<, and the rest."""
     check_unicode(text)
     end = text.find("<<") + 2 if text.startswith(">>") else 0
     return (text[:end], text[end:]) if end > 2 else ("", text)

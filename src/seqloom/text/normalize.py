@@ -1,4 +1,4 @@
-"""What happens to a line before it is cut into pieces; the only step that may change a text."""
+"""Text normalisation before tokenisation; the only step that may change a text."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ _FORMS: dict[Normalization, Literal["NFC", "NFKC"] | None] = {"none": None, "nfc
 
 
 def check_unicode(text: str) -> None:
-    """Raise if this is not a text, or has half a surrogate pair, which UTF-8 cannot encode."""
+    """Raise if this is not a string, or has an unpaired surrogate, which UTF-8 cannot encode."""
     if not isinstance(text, str):
-        raise SeqloomError(f"{quoted(text)} is not text but {type(text).__name__}.", "give a string")
+        raise SeqloomError(f"Expected a string, got {type(text).__name__}: {quoted(text)}.", "pass a string")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise SeqloomError(
-            f"Character {error.start + 1} of the text {quoted(text)} is half a surrogate pair "
+            f"Character {error.start + 1} of the text {quoted(text)} is an unpaired surrogate "
             f"(U+{ord(text[error.start]):04X}), which is not valid Unicode.",
-            "decode the bytes it comes from as UTF-8, or replace it: text.encode(errors='replace').decode()",
+            "decode the original bytes as UTF-8, or replace it: text.encode(errors='replace').decode()",
         ) from error
 
 
 def check_texts(texts: Iterable[str]) -> None:
-    """Raise unless these are several texts; one string would be taken for a list of its characters."""
+    """Raise if this is one string, which would be read as a list of characters, or an item is not a string."""
     if isinstance(texts, str):
-        raise SeqloomError(f"A list of texts is needed, got one string: {quoted(texts)}.", "put it into a list")
+        raise SeqloomError(f"Expected a list of texts, got one string: {quoted(texts)}.", "put it into a list")
     for text in texts:
         check_unicode(text)
 
 
 class Normalizer(Settings):
-    """Unicode form, letter case and spaces of a text. Tags stay as they are written."""
+    """Normaliser of Unicode form, letter case and spaces. Tags stay unchanged."""
 
     normalize: Normalization
     lowercase: bool
@@ -49,11 +49,11 @@ class Normalizer(Settings):
         """Return the normalised text."""
         check_unicode(text)
         if self._tag_pattern:
-            parts = self._tag_pattern.split(text)  # the odd ones are tags
+            parts = self._tag_pattern.split(text)  # odd indices are tags
             text = "".join(part if i % 2 else self._change(part) for i, part in enumerate(parts))
         else:
             text = self._change(text)
-        # Last, because a compatibility form may bring in new spaces.
+        # Last, because a compatibility form may add spaces.
         return " ".join(text.split()) if self.collapse_spaces else text
 
     def _change(self, text: str) -> str:

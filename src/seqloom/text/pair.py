@@ -1,4 +1,4 @@
-"""The tokenizers of both sides: one joint model, or one per side."""
+"""Source and target tokenizers: one joint model, or one per side."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from seqloom.types import Vocabularies
 Pairs = Callable[[], Iterable[tuple[str, str]]]
 
 _TAG = re.compile(r"<[^\s<>]+>")
-_MOST_FRAMES = 5000  # files of features that tell their mean and deviation
-_MOST_TAGS = 256  # the most frequent ones; data where every line begins with a new symbol has no tags
+_MOST_FRAMES = 5000  # feature files sampled for the mean and the standard deviation
+_MOST_TAGS = 256  # limit for data in which every line begins with another symbol
 
 
 @dataclass(frozen=True)
 class TokenizerPair:
-    """The tokenizer of the source and that of the target; the same object when they are one.
+    """Source and target tokenizers; the same object if they share one model.
 
-    `reader` is what reads the sources: their tokenizer or, where they are files of features, a FrameReader.
+    `reader` encodes the sources: a tokenizer, or a FrameReader if they are feature files.
     """
 
     reader: Tokenizer | FrameReader
@@ -36,33 +36,33 @@ class TokenizerPair:
 
     @property
     def source(self) -> Tokenizer:
-        """The tokenizer of the source, for what works with text only."""
+        """Source tokenizer; an error if the sources are not text."""
         if isinstance(self.reader, FrameReader):
             raise SeqloomError(
-                "The sources of this run are files of features, not text, and this works with text only.",
-                "train, translate, evaluate and score work with both",
+                "The sources of this run are feature files, but this operation supports only text.",
+                "train, translate, evaluate and score support both",
             )
         return self.reader
 
     @property
     def frames(self) -> bool:
-        """Whether sources are frames, not ids."""
+        """Whether sources are frames instead of ids."""
         return isinstance(self.reader, FrameReader)
 
     @property
     def source_end(self) -> int:
-        """How many positions the end of a source takes: a text ends with EOS, frames just end."""
+        """Number of positions that the end of a source takes: 1 (EOS) for text, 0 for frames."""
         return 0 if self.frames else 1
 
     def source_pieces(self, source: list[int] | Frames) -> list[str]:
-        """One readable piece per id of a source, or the time of each frame."""
+        """Return one readable piece per id of a source, or the time of each frame."""
         if isinstance(self.reader, FrameReader):
             return self.reader.pieces(len(source))
         return self.reader.pieces(int(id) for id in source)
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """What a model has to know of both sides."""
+        """Vocabulary sizes and kinds, as a model needs them."""
         return Vocabularies(self.reader.size, self.target.size, self.joint, self.frames)
 
     @property
@@ -72,12 +72,12 @@ class TokenizerPair:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that the ids of both sides depend on."""
+        """Hash of everything that determines the ids of both sides."""
         return hashlib.sha256(f"{self.reader.fingerprint} {self.target.fingerprint}".encode()).hexdigest()
 
     @property
     def notes(self) -> list[str]:
-        """What the person should know about how the vocabularies came out."""
+        """Remarks for the user about the trained vocabularies."""
         if self.joint:
             return self.target.notes
         return [
@@ -87,20 +87,20 @@ class TokenizerPair:
         ]
 
     def portable(self) -> TokenizerPair:
-        """Return the same tokenizers with models that plain SentencePiece can use, too."""
+        """Return the same tokenizers with models that plain SentencePiece can also use."""
         target = self.target.portable()
         return TokenizerPair(target if self.reader is self.target else self.source.portable(), target)
 
     @classmethod
     def train(cls, config: TextConfig, pairs: Pairs, symbols: Sequence[str] = ()) -> TokenizerPair:
-        """Tokenizers for such pairs, trained on a sample of them; they keep `symbols` whole beside the tags."""
+        """Train tokenizers on a sample of the pairs; `symbols` and tags are never split."""
         source_kind, target_kind = config.kinds
         lines, found = _sample(pairs(), config.sample // (2 if config.is_joint else 1) or 1)
         tags = tuple(dict.fromkeys((*(found if config.tags is None else config.tags), *symbols)))
         if source_kind == "frames":
-            shown = random.Random(0).sample(lines, min(len(lines), _MOST_FRAMES))
+            sampled = random.Random(0).sample(lines, min(len(lines), _MOST_FRAMES))
             return cls(
-                FrameReader.train((line for line, _ in shown), center=config.center, stack=config.stack),
+                FrameReader.train((line for line, _ in sampled), center=config.center, stack=config.stack),
                 _train(config, target_kind, (target for _, target in lines), config.tags or ()),
             )
         if config.is_joint:
@@ -125,8 +125,8 @@ class TokenizerPair:
         folder = Path(folder)
         if not folder.is_dir():
             raise SeqloomError(
-                f"There is no tokenizer folder {folder}.",
-                "the run directory is incomplete; copy it again or train anew",
+                f"The tokenizer folder {folder} does not exist.",
+                "the run directory is incomplete; copy it again or train a new run",
             )
         if (folder / "joint.json").exists():
             tokenizer = _load(folder, "joint")
@@ -135,14 +135,14 @@ class TokenizerPair:
 
 
 def _load_source(folder: Path) -> Tokenizer | FrameReader:
-    """What reads sources, of the kind that was saved."""
+    """Load the source tokenizer or frame reader, whichever was saved."""
     if saved_kind(folder, "source") == "frames":
         return FrameReader.load(folder, "source")
     return _load(folder, "source")
 
 
 def _load(folder: Path, side: str) -> Tokenizer:
-    """The tokenizer of a side, of the kind that was saved."""
+    """Load the tokenizer of a side, of the kind that was saved."""
     kind = MarianTokenizer if saved_kind(folder, side) == "marian" else Tokenizer
     return kind.load(folder, side)
 
@@ -161,7 +161,7 @@ def _train(config: TextConfig, kind: Kind, lines: Iterable[str], tags: Sequence[
 
 
 def _sample(pairs: Iterable[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """At most `size` pairs, drawn with equal chances and always the same ones, and the tags of all pairs."""
+    """Return a uniform, reproducible sample of at most `size` pairs, and the tags of all pairs."""
     draw = random.Random(0)
     sample: list[tuple[str, str]] = []
     tags = Counter[str]()
@@ -175,7 +175,7 @@ def _sample(pairs: Iterable[tuple[str, str]], size: int) -> tuple[list[tuple[str
 
 
 def _leading_tags(line: str) -> list[str]:
-    """The symbols such as <2de> that a line begins with."""
+    """Return the tags, such as <2de>, at the start of a line."""
     if not line.startswith("<"):
         return []
     tags = []

@@ -1,4 +1,4 @@
-"""Sound to frames: the cepstra of a .wav file with their slopes, by Kaldi's feature library."""
+"""Frames of sound: the cepstra of a .wav file with their deltas, computed by Kaldi's feature library."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from seqloom.limits import SOUND_BYTES
 Frames = NDArray[np.float32]  # (S, F)
 
 CEPSTRA = 13
-SHIFT = 0.01  # seconds from one frame to the next; each looks at 25 ms
-_LOWEST_RATE = 1000  # samples per second in which the bands of the cepstra still have room
-_HIGHEST_RATE = 1_000_000  # what claims more is damaged, and its windows would take all memory
-_BLOCK = 1 << 20  # samples that are passed on together, as a list of Python's numbers
-_REACH = 2  # frames to each side that a slope is fitted to
+SHIFT = 0.01  # seconds between frames; each window is 25 ms long
+_LOWEST_RATE = 1000  # samples per second; below it, the mel bands do not fit
+_HIGHEST_RATE = 1_000_000  # a higher rate means a damaged file, and its windows would exhaust memory
+_BLOCK = 1 << 20  # samples per call of Kaldi, which takes a list of Python floats
+_REACH = 2  # frames on each side of the regression window of a delta
 
 
 class UnreadableFrames(SeqloomError):
-    """A source that gives no frames. `reason` is the fault without its place, to count like faults by."""
+    """A source that cannot be read as frames; `reason` is the error without its path, for counting."""
 
     def __init__(self, path: str | Path, reason: str, hint: str = "") -> None:
         super().__init__(f"{path} cannot be read as features: {reason}.", hint)
@@ -30,24 +30,25 @@ class UnreadableFrames(SeqloomError):
 
 
 def mfcc(path: str | Path) -> Frames:
-    """(S, 39): 13 cepstra of every 10 ms of a .wav file, their slopes, and the slopes of these."""
+    """Return the features (S, 39) of a .wav file: 13 cepstra every 10 ms, their deltas and delta-deltas."""
     return cepstra(*read_wav(path))
 
 
 def cepstra(samples: Frames, rate: int) -> Frames:
-    """(S, 39) of samples (N,) in the range of 16 bits: MFCC as Kaldi computes them, and deltas."""
+    """Return Kaldi MFCCs with deltas, (S, 39), of samples (N,) in the 16-bit range."""
     try:
         import kaldi_native_fbank as kaldi
     except ImportError as error:
         raise SeqloomError(
-            "Sound needs the package kaldi-native-fbank, which is not installed.", "pip install seqloom[speech]"
+            "Reading sound requires the package kaldi-native-fbank, which is not installed.",
+            "pip install seqloom[speech]",
         ) from error
     options = kaldi.MfccOptions()
     options.num_ceps = CEPSTRA
-    options.use_energy = False  # C0 instead: the loudness over the mel bands
+    options.use_energy = False  # use C0, the log energy over the mel bands
     options.frame_opts.samp_freq = rate
-    options.frame_opts.dither = 0.0  # the same sound, the same frames
-    options.frame_opts.snip_edges = False  # a frame for every 10 ms, however short the sound
+    options.frame_opts.dither = 0.0  # deterministic frames
+    options.frame_opts.snip_edges = False  # one frame per 10 ms, however short the sound
     stream = kaldi.OnlineMfcc(options)
     for start in range(0, len(samples), _BLOCK):
         stream.accept_waveform(rate, samples[start : start + _BLOCK].tolist())
@@ -59,7 +60,10 @@ def cepstra(samples: Frames, rate: int) -> Frames:
 
 
 def deltas(frames: Frames) -> Frames:
-    """The slope at every frame: Σ n (c[t+n] − c[t−n]) / 2 Σ n² for n = 1, 2 (Furui 1986); ends are repeated."""
+    """Return the slope at each frame: Σ n (c[t+n] − c[t−n]) / 2 Σ n² for n = 1, 2 (Furui 1986).
+
+    The first and the last frame are repeated at the ends.
+    """
     if not len(frames):
         return frames
     padded = np.pad(frames, ((_REACH, _REACH), (0, 0)), mode="edge")
@@ -69,39 +73,47 @@ def deltas(frames: Frames) -> Frames:
 
 
 def read_wav(path: str | Path) -> tuple[Frames, int]:
-    """Samples (N,) in the range of 16 bits, all channels mixed into one, and their number per second."""
+    """Return samples (N,) in the 16-bit range, with all channels mixed into one, and the sampling rate."""
     try:
         if Path(path).stat().st_size > SOUND_BYTES:
-            raise UnreadableFrames(path, f"it has more than {SOUND_BYTES:,} bytes", "cut the recording")
+            raise UnreadableFrames(path, f"it has more than {SOUND_BYTES:,} bytes", "split the recording")
         with wave.open(str(path), "rb") as file:
             width, channels, rate = file.getsampwidth(), file.getnchannels(), file.getframerate()
             data = file.readframes(file.getnframes())
     except OSError as error:
-        raise no_file(path, error) from error
-    except ValueError as error:  # a zero byte, or half a surrogate pair
-        raise UnreadableFrames(repr(path), "there can be no such path", "check the table") from error
-    except (wave.Error, EOFError, RuntimeError) as error:  # RuntimeError: a part is longer than what it is in
+        raise cannot_open(path, error) from error
+    except ValueError as error:  # a null byte or an unpaired surrogate
+        raise UnreadableFrames(repr(path), "the path is not valid", "check the table") from error
+    except (wave.Error, EOFError, RuntimeError) as error:  # RuntimeError: a chunk is longer than the file
         raise UnreadableFrames(
-            path, f"it is no PCM .wav file ({str(error) or 'it ends too soon'})", "e.g. ffmpeg -i FILE FILE.wav"
+            path,
+            f"it is not a PCM .wav file ({str(error) or 'unexpected end of file'})",
+            "convert it, e.g. ffmpeg -i FILE FILE.wav",
         ) from error
     if width > 4 or not _LOWEST_RATE <= rate <= _HIGHEST_RATE:
-        raise UnreadableFrames(path, f"it has {rate} samples of {8 * width} bits per second", "record it anew")
-    whole = len(data) - len(data) % (width * channels)  # a recording that was cut off may end amid a sample
-    samples = _samples(np.frombuffer(data[:whole], np.uint8), width)
+        raise UnreadableFrames(
+            path,
+            f"{rate} samples per second of {8 * width} bits is not supported",
+            "record it again",
+        )
+    complete = len(data) - len(data) % (width * channels)  # a truncated recording may end within a sample
+    samples = _samples(np.frombuffer(data[:complete], np.uint8), width)
     return samples.reshape(-1, channels).mean(axis=1), rate
 
 
 def _samples(data: NDArray[np.uint8], width: int) -> Frames:
-    """Samples of so many bytes each, scaled to the range of 16 bits."""
-    if width == 1:  # the only width without a sign
+    """Return samples of `width` bytes each, scaled to the 16-bit range."""
+    if width == 1:  # 8-bit samples are unsigned
         return (data.astype(np.float32) - 128) * 2**8
-    # The bytes go to the upper end of 32 bits: so all widths have one scale, and 24 bits need no own type.
+    # The bytes become the upper end of 32 bits, so all widths share one scale and 24 bits need no special type.
     wide = np.zeros((len(data) // width, 4), np.uint8)
     wide[:, 4 - width :] = data.reshape(-1, width)
     return (wide.view("<i4")[:, 0] / 2**16).astype(np.float32)
 
 
-def no_file(path: str | Path, error: OSError) -> UnreadableFrames:
-    """The error for a file that cannot be opened."""
-    reason = "there is no such file" if isinstance(error, FileNotFoundError) else str(error.strerror or error)
-    return UnreadableFrames(path, reason, "paths are from the folder of the table, or from the current one")
+def cannot_open(path: str | Path, error: OSError) -> UnreadableFrames:
+    """Return the error for a file that cannot be opened."""
+    reason = "the file does not exist" if isinstance(error, FileNotFoundError) else str(error.strerror or error)
+    return UnreadableFrames(
+        path, reason, "paths are relative to the folder of the table or to the current folder"
+    )

@@ -1,4 +1,4 @@
-"""Text to ids and back without loss, over SentencePiece."""
+"""Lossless conversion between text and ids, based on SentencePiece."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from seqloom.text.training import SPACE, train_sentencepiece
 from seqloom.text.word_edges import WordEdges, word_edges
 from seqloom.types import BOS, EOS, PAD, UNK
 
-# SentencePiece marks a space by U+2581 and gives the tab a meaning of its own. Swapping them with characters
-# that carry none makes both ordinary text; the same table leads back.
+# SentencePiece marks spaces with U+2581 and reserves the tab. Swapping both with characters that have no
+# special meaning makes them ordinary text; the table is its own inverse.
 _SWAP = str.maketrans({" ": SPACE, SPACE: " ", "\t": "\ue009", "\ue009": "\t"})
 _RARE = re.compile(f"[{SPACE}\t\ue009]")
 _INSIDE_MASK = re.compile(rf"(?<={re.escape(MASK[0])})(?={re.escape(MASK[1:])})")
@@ -30,32 +30,35 @@ _UNKNOWN = "⁇"
 
 
 def own_spaces(*, prefix: bool, collapse: bool, escape: bool) -> bytes:
-    """Return what sets SentencePiece's own treatment of spaces when it is appended to a serialised model.
+    """Return bytes that, appended to a serialised model, set how SentencePiece treats spaces.
 
-    It is merged into the model: normalizer_spec (3) { add_dummy_prefix (3), remove_extra_whitespaces (4),
-    escape_whitespaces (5) }.
+    Protocol buffers merge them into the model: normalizer_spec (3) { add_dummy_prefix (3),
+    remove_extra_whitespaces (4), escape_whitespaces (5) }.
     """
     return bytes([0x1A, 6, 0x18, prefix, 0x20, collapse, 0x28, escape])
 
 
 def unknown_surface(text: str) -> bytes:
-    """Return what sets the text of unknown pieces, likewise: trainer_spec (2) { unk_surface (44) }."""
+    """Return bytes that, appended to a model, set the text of unknown pieces.
+
+    They are merged into trainer_spec (2) { unk_surface (44) }.
+    """
     encoded = text.encode()
     return bytes([0x12, 3 + len(encoded), 0xE2, 0x02, len(encoded)]) + encoded
 
 
 class TokenizerSettings(Settings):
-    """All that a tokenizer is besides its SentencePiece model."""
+    """Everything that defines a tokenizer in addition to its SentencePiece model."""
 
     kind: Kind | Literal["marian"]
     normalizer: Normalizer
 
 
 class Tokenizer:
-    """Ids of a text, and the text of ids: decode(encode(text)) == normalize(text) with byte fallback."""
+    """Lossless tokenizer: decode(encode(text)) == normalize(text) with byte fallback."""
 
     SETTINGS: ClassVar[type[TokenizerSettings]] = TokenizerSettings
-    # Appended to the model: spaces are marked here, and a portable model would mark them once more.
+    # Appended to the model: this class marks spaces, and a portable model would mark them a second time.
     _APPENDED: ClassVar[bytes] = own_spaces(prefix=False, collapse=False, escape=False)
 
     def __init__(self, model: bytes, settings: TokenizerSettings, notes: Iterable[str] = ()) -> None:
@@ -67,10 +70,10 @@ class Tokenizer:
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model + self._APPENDED)
         self._prefix = _prefix(settings.kind)
         self._bytes = [self._bytes_of(id) for id in range(self.size)]
-        self.gaps = False  # whether [MASK] in a text is the symbol; otherwise it is text as any other
+        self.gaps = False  # whether [MASK] in a text is the symbol or ordinary text
 
     def with_gaps(self) -> Self:
-        """Return this tokenizer with [MASK] in a text as the symbol, not as text."""
+        """Return a copy that encodes [MASK] in a text as the symbol instead of as text."""
         gapped = copy(self)
         gapped.gaps = True
         return gapped
@@ -88,7 +91,7 @@ class Tokenizer:
         byte_fallback: bool,
         tags: Sequence[str],
     ) -> Tokenizer:
-        """A tokenizer for such lines. The same lines give the same tokenizer on every machine."""
+        """Train a tokenizer. The same lines give the same tokenizer on every machine."""
         normalizer = Normalizer(
             normalize=normalize, lowercase=lowercase, collapse_spaces=collapse_spaces, tags=tuple(tags)
         )
@@ -104,91 +107,91 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        """The number of ids."""
+        """Number of ids."""
         return int(self._processor.get_piece_size())
 
     @property
     def model(self) -> bytes:
-        """The SentencePiece model, as its library writes it."""
+        """Serialised SentencePiece model."""
         return self._model
 
     def portable(self) -> Tokenizer:
-        """Return the same tokenizer with a model that encodes normalised text in plain SentencePiece, too."""
+        """Return the same tokenizer with a model that plain SentencePiece can also use on normalised text."""
         collapse = self.settings.normalizer.collapse_spaces
         spaces = own_spaces(prefix=bool(self._prefix), collapse=collapse, escape=True)
         return Tokenizer(self._model + spaces + unknown_surface(_UNKNOWN), self.settings, self.notes)
 
     @property
     def vocabulary(self) -> object:
-        """What the ids stand for: two tokenizers where it is equal share their ids."""
+        """Identity of the ids: tokenizers with equal vocabularies share their ids."""
         return self
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that the ids depend on."""
+        """Hash of everything that determines the ids."""
         return hashlib.sha256(self._model + self.settings.model_dump_json().encode()).hexdigest()
 
     def normalize(self, text: str) -> str:
-        """The text as the tokenizer sees it."""
+        """Return the normalised text, as it is tokenised."""
         return self.settings.normalizer(text)
 
     def encode(self, text: str) -> list[int]:
-        """The ids of a text, without BOS and EOS."""
+        """Return the ids of a text, without BOS and EOS."""
         parts = self._parts(text)
         ids: list[list[int]] = self._processor.encode(parts)
         return ids[0] if len(parts) == 1 else list(chain(*ids))
 
     def encode_batch(self, texts: Iterable[str], threads: int) -> list[list[int]]:
-        """The ids of every text, encoded by so many threads."""
+        """Return the ids of each text, encoded with `threads` threads."""
         parts = list(map(self._parts, texts))
         ids: Iterator[list[int]] = iter(
             self._processor.encode(list(chain.from_iterable(parts)), num_threads=threads)
         )
-        return [next(ids) if len(own) == 1 else list(chain(*islice(ids, len(own)))) for own in parts]
+        return [next(ids) if len(pieces) == 1 else list(chain(*islice(ids, len(pieces)))) for pieces in parts]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; PAD, BOS and EOS have none."""
+        """Return the text of ids; PAD, BOS and EOS are skipped."""
         return self.spell(self._bytes[id] for id in ids)
 
     def spell(self, pieces: Iterable[bytes]) -> str:
-        """The text of pieces in UTF-8, as `bytes_of` and `surfaces` give them."""
+        """Return the text of UTF-8 pieces, as returned by `bytes_of` and `surfaces`."""
         text = b"".join(pieces).decode("utf-8", errors="replace")
         return text.removeprefix(self._prefix).translate(_SWAP)
 
     def surfaces(self, text: str) -> list[str]:
-        """What stands in the text for each id of `encode`, also for those that are unknown."""
+        """Return the substring of the text for each id of `encode`, including unknown ones."""
         return list(chain(*self._processor.encode(self._parts(text), out_type=str)))
 
     def bytes_of(self, ids: Iterable[int]) -> list[bytes]:
-        """The UTF-8 of each id; together they are the text, with '▁' before every word."""
+        """Return the UTF-8 bytes of each id; joined, they are the text with '▁' before every word."""
         return [self._bytes[id] for id in ids]
 
     @cached_property
     def word_edges(self) -> WordEdges:
-        """Where words begin and end between tokens; an unknown token may be part of any word."""
+        """Word boundaries between tokens; an unknown token may be part of any word."""
         return word_edges(b"_" if id == UNK else piece for id, piece in enumerate(self._bytes))
 
     def symbol(self, tag: str) -> int:
-        """The id of a symbol that is kept whole, such as [MASK]."""
+        """Return the id of a symbol that is never split, such as [MASK]."""
         if tag not in self.settings.normalizer.tags:
             raise SeqloomError(
-                f"The tokenizer does not know the symbol {tag}.",
+                f"The tokenizer does not have the symbol {tag}.",
                 f"train with text.tags={tag}, or start from a run that has it",
             )
         return int(self._processor.piece_to_id(self._prefix + tag))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """One readable piece per id; '▁' is a space."""
+        """Return one readable piece per id; '▁' is a space."""
         return [self._pieces[id] for id in ids]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The pieces by id as SentencePiece spells them, also in front of a word."""
+        """SentencePiece's pieces by id, including the '▁' before a word."""
         return tuple(str(self._processor.id_to_piece(id)) for id in range(self.size))
 
     @cached_property
     def _pieces(self) -> tuple[str, ...]:
-        """By id, so that a thousand answers do not ask SentencePiece for each of their tokens."""
+        """Readable pieces by id, cached to avoid a SentencePiece call per token."""
         if self.settings.kind != "word":
             return self.names
         return tuple(name.removeprefix(SPACE) for name in self.names)
@@ -216,11 +219,15 @@ class Tokenizer:
             raise _damaged(folder / f"{side}.model")
         try:
             return cls(model, settings)
-        except (RuntimeError, ValueError, IndexError) as error:  # a stranger can write a checksum that fits
+        except (
+            RuntimeError,
+            ValueError,
+            IndexError,
+        ) as error:  # an untrusted file can have a matching checksum
             raise _damaged(folder / f"{side}.model") from error
 
     def _parts(self, text: str) -> list[str]:
-        """The text with its spaces marked, cut where it would be taken for a symbol: no piece crosses a cut."""
+        """Mark the spaces of a text; split it within [MASK] if that is ordinary text, not the symbol."""
         prepared = _mark_spaces(self.normalize(text), self._prefix)
         return [prepared] if self.gaps or MASK not in prepared else _INSIDE_MASK.split(prepared)
 
@@ -234,12 +241,12 @@ class Tokenizer:
 
 
 def saved_kind(folder: Path, side: str) -> object:
-    """The kind of the tokenizer that was saved for that side."""
+    """Return the kind of the tokenizer that was saved for a side."""
     return _read_record(folder / f"{side}.json").get("kind")
 
 
 def _prefix(kind: str) -> str:
-    """What a line begins with: the first word looks like any other; characters need no such thing."""
+    """Return the prefix of a line: a space mark, so that the first word looks like any other; none for char."""
     return "" if kind == "char" else SPACE
 
 
@@ -267,13 +274,13 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise SeqloomError(
-            f"The tokenizer file {path} cannot be read: {error.strerror}.",
-            "the run directory is incomplete; copy it again or train anew",
+            f"Cannot read the tokenizer file {path}: {error.strerror}.",
+            "the run directory is incomplete; copy it again or train a new run",
         ) from error
 
 
 def _damaged(path: Path) -> SeqloomError:
     return SeqloomError(
-        f"The tokenizer file {path} is damaged: it is not what was saved.",
-        "restore it from a copy of the run directory or train anew",
+        f"The tokenizer file {path} is damaged: it differs from the saved one.",
+        "restore it from a copy of the run directory or train a new run",
     )

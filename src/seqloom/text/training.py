@@ -1,4 +1,4 @@
-"""Trains SentencePiece models: any kind, any corpus, any vocabulary size."""
+"""Training of SentencePiece models for any kind, corpus and vocabulary size."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from seqloom.errors import SeqloomError
 from seqloom.text.config import Kind
 from seqloom.types import BOS, EOS, PAD, UNK
 
-SPACE = "▁"  # SentencePiece's mark of a space
+SPACE = "▁"  # SentencePiece's space mark
 
-_BOUNDARY = "\t"  # to its trainer: no piece goes across, and none contains it
-_RESERVED = "\0 \u2585"  # what it refuses; a plain space, too, because training wants it marked
+_BOUNDARY = "\t"  # for the trainer: no piece contains or crosses it
+_RESERVED = "\0 \u2585"  # rejected by the trainer, which also requires spaces to be marked
 
 _SPECIALS = 4  # PAD, BOS, EOS, UNK
 _BYTES = 256
-# Characters that are pieces of their own even if that takes the whole vocabulary.
+# The most frequent characters, which become pieces even if they fill the vocabulary.
 _FEW_CHARACTERS = 128
-# The sums of a training with another number of threads differ in the last digit, and so would the pieces:
-# the same corpus must give the same model on every machine.
+# Another number of threads changes the last digit of sums and thereby the pieces, but the same corpus must
+# give the same model on every machine.
 _THREADS = 4
 _NO_LIMIT = 2**30
-_LONG_LINE, _PART = 1000, 250  # characters: a longer line is looked at in parts for whether it repeats itself
-_LONG_WORD = 2000  # characters: no piece may have more than 8,000 bytes
+_LONG_LINE, _PART = 1000, 250  # characters: longer lines are searched for repeated parts
+_LONG_WORD = 2000  # characters; a piece can have at most 8,000 bytes
 # Serialised messages are merged by concatenation: normalizer_spec (3) { escape_whitespaces (5): false }.
-# Training insists on true; afterwards a plain space is a character as any other, and never the mark of one.
+# Training requires true; afterwards a plain space is an ordinary character and never a space mark.
 _KEEP_SPACES = b"\x1a\x02\x28\x00"
 
 
-class Trained(NamedTuple):
-    """A serialised SentencePiece model and what the person should know about it."""
+class TrainedModel(NamedTuple):
+    """Serialised SentencePiece model, and remarks about it for the user."""
 
     model: bytes
     notes: list[str]
@@ -42,17 +42,17 @@ class Trained(NamedTuple):
 
 def train_sentencepiece(
     lines: Sequence[str], *, kind: Kind, vocab_size: int, byte_fallback: bool, symbols: Sequence[str]
-) -> Trained:
-    """A model whose ids 0 to 3 are PAD, BOS, EOS and UNK; `symbols` are pieces that are never cut.
+) -> TrainedModel:
+    """Train a model whose ids 0 to 3 are PAD, BOS, EOS and UNK; `symbols` are pieces that are never split.
 
-    The lines are as the tokenizer encodes them, with marks for spaces.
+    The lines must have their spaces marked, as the tokenizer encodes them.
     """
     import sentencepiece
 
     if not any(lines):
         raise SeqloomError(
-            "There is no text to train a tokenizer on: every line of the training data is empty.",
-            "check that the file and its columns are the right ones: seqloom data show FILE",
+            "Cannot train a tokenizer: every line of the training data is empty.",
+            "check the file and its columns with: seqloom data show FILE",
         )
     fixed = _SPECIALS + _BYTES * byte_fallback + len(symbols)
     size, dropped = _size_and_rare(lines, kind, vocab_size, fixed)
@@ -75,27 +75,27 @@ def train_sentencepiece(
         add_dummy_prefix=False,
         remove_extra_whitespaces=False,
         allow_whitespace_only_pieces=True,
-        max_sentence_length=_NO_LIMIT,  # a longer line would be left out silently
+        max_sentence_length=_NO_LIMIT,  # SentencePiece skips longer lines silently
         num_threads=_THREADS,
         minloglevel=2,
     )
     got = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue()).get_piece_size()
-    return Trained(model.getvalue() + _KEEP_SPACES, _notes(vocab_size, got))
+    return TrainedModel(model.getvalue() + _KEEP_SPACES, _notes(vocab_size, got))
 
 
 def _trainable(lines: Sequence[str], kind: Kind) -> Sequence[str]:
-    """Return the lines without what the trainer of that kind cannot cope with; ordinary lines stay."""
+    """Return the lines without content that the trainer of this kind cannot handle; ordinary lines stay."""
     if kind == "word":
         return [re.sub(f"{SPACE}?[^{SPACE}]{{{_LONG_WORD},}}", _BOUNDARY, line) for line in lines]
     return _without_long_repeats(lines) if kind == "unigram" else lines
 
 
 def _without_long_repeats(lines: Sequence[str]) -> list[str]:
-    """Return the lines such that no long stretch of them, taken together, occurs twice.
+    """Return the lines rearranged so that no long stretch of the concatenated lines occurs twice.
 
     The unigram trainer takes time quadratic in the length of such a stretch. The order of lines does not change
-    its result, so equal lines are scattered; long lines that mostly repeat themselves, or others, are reduced
-    to their new parts.
+    its result, so lines are shuffled if any are equal; long lines that mostly repeat themselves or other lines
+    are reduced to their new parts.
     """
     kept, seen = list[str](), set[str]()
     for line in lines:
@@ -112,16 +112,16 @@ def _without_long_repeats(lines: Sequence[str]) -> list[str]:
 
 
 def _parts(line: str) -> list[str]:
-    """Return the line cut into short parts, where possible before a space."""
+    """Split the line into short parts, before a space where possible."""
     return re.findall(f"(?s).{{1,{_PART}}}(?={SPACE}|$)|.{{{_PART}}}", line)
 
 
 def _size_and_rare(lines: Iterable[str], kind: Kind, vocab_size: int, fixed: int) -> tuple[int, list[str]]:
-    """The vocabulary size that can be trained, and the characters too rare to be pieces in it.
+    """Return a vocabulary size that can be trained, and the characters that are too rare to become pieces.
 
-    Of thousands of characters, as in Chinese, the rarest must leave room for longer pieces.
+    With thousands of characters, as in Chinese, the rarest must leave room for longer pieces.
     """
-    if kind in ("char", "word"):  # these take the most frequent types that fit
+    if kind in ("char", "word"):  # these keep the most frequent types that fit
         return max(vocab_size, fixed + 1), []
     counts = Counter[str]()
     for line in lines:
@@ -131,9 +131,9 @@ def _size_and_rare(lines: Iterable[str], kind: Kind, vocab_size: int, fixed: int
     return size, sorted(counts, key=lambda char: (-counts[char], char))[keep:]
 
 
-def _notes(asked: int, got: int) -> list[str]:
-    if got < asked:
-        return [f"vocabulary lowered from {asked:,} to {got:,}: the corpus has no more pieces"]
-    if got > asked:
-        return [f"vocabulary raised from {asked:,} to {got:,}: its characters, bytes and tags need that many"]
+def _notes(requested: int, got: int) -> list[str]:
+    if got < requested:
+        return [f"vocabulary reduced from {requested:,} to {got:,}: the corpus has no more pieces"]
+    if got > requested:
+        return [f"vocabulary increased from {requested:,} to {got:,} to hold all characters, bytes and tags"]
     return []

@@ -6,19 +6,19 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-# Scripts that put no space between words, or join a noun and its particles (Hangul).
+# Scripts without spaces between words, or in which a noun and its particles are joined (Hangul).
 _NO_SPACES = ("CJK ", "HIRAGANA ", "KATAKANA ", "HANGUL ", "THAI ", "LAO ", "KHMER ", "MYANMAR ")
-_FIRST_BYTE_OF_SYMBOLS = 0xE2  # from here on, UTF-8 lead bytes are those of punctuation, CJK and emoji
+_FIRST_BYTE_OF_SYMBOLS = 0xE2  # the first UTF-8 lead byte of punctuation, CJK and emoji
 
 
 class WordEdges(NamedTuple):
-    """For every token whether it begins, and whether it ends, with a character of a word."""
+    """Whether each token begins, and whether it ends, with a word character."""
 
     begins: Sequence[bool]
     ends: Sequence[bool]
 
     def joined(self, left: int, right: int) -> bool:
-        """Return whether two neighbouring tokens belong to one word."""
+        """Return whether two adjacent tokens belong to the same word."""
         return self.ends[left] and self.begins[right]
 
     def select(self, tokens: Iterable[int]) -> WordEdges:
@@ -28,17 +28,17 @@ class WordEdges(NamedTuple):
 
 
 def word_edges(pieces: Iterable[bytes]) -> WordEdges:
-    """Return the edges of tokens that stand for these pieces of UTF-8, with '▁' for a space."""
+    """Return the edges of tokens with these UTF-8 pieces, in which '▁' is a space."""
     begins, ends = zip(*map(_edges, pieces), strict=True)
     return WordEdges(begins, ends)
 
 
 def _edges(piece: bytes) -> tuple[bool, bool]:
-    if not piece:  # padding, start and end of a sentence
+    if not piece:  # padding, start and end of sentence
         return False, False
     try:
         text = piece.decode()
-    except UnicodeDecodeError:  # one byte of a character
+    except UnicodeDecodeError:  # a single byte of a character
         return piece[0] < _FIRST_BYTE_OF_SYMBOLS, True
     return _in_word(text[0]), _in_word(text[-1])
 

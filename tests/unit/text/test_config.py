@@ -1,4 +1,4 @@
-"""The options of the tokenizers and the values they refuse."""
+"""Tokenizer options and invalid values."""
 
 from __future__ import annotations
 
@@ -10,57 +10,57 @@ from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 
 
-def test_both_sides_share_one_model_when_they_are_of_one_kind() -> None:
+def test_both_sides_share_one_model_if_they_have_the_same_kind() -> None:
     assert TextConfig().is_joint
     assert not TextConfig(tokenizer="char", target_tokenizer="word").is_joint
     assert not TextConfig(joint=False).is_joint
 
 
-def test_the_target_follows_the_source_unless_told() -> None:
+def test_the_target_kind_defaults_to_the_source_kind() -> None:
     assert TextConfig(tokenizer="bpe").kinds == ("bpe", "bpe")
     assert TextConfig(tokenizer="char", target_tokenizer="word").kinds == ("char", "word")
 
 
-def test_beside_frames_the_target_is_pieces_unless_told() -> None:
+def test_with_frames_the_target_kind_defaults_to_unigram() -> None:
     assert TextConfig(tokenizer="frames").kinds == ("frames", "unigram")
     assert TextConfig(tokenizer="frames", target_tokenizer="char").kinds == ("frames", "char")
     assert not TextConfig(tokenizer="frames").is_joint
 
 
-def test_where_sources_are_files_the_tokenizer_is_the_targets() -> None:
+def test_with_feature_files_the_tokenizer_option_applies_to_the_target() -> None:
     assert TextConfig(tokenizer="char").of_frames().kinds == ("frames", "char")
     assert TextConfig(tokenizer="char", target_tokenizer="word").of_frames().kinds == ("frames", "word")
     with pytest.raises(SeqloomError, match="got frames for the source and char for the target"):
         TextConfig(tokenizer="char", joint=True).of_frames()
 
 
-def test_a_joint_model_of_two_kinds_is_refused() -> None:
+def test_a_joint_model_of_two_kinds_is_rejected() -> None:
     with pytest.raises(ValidationError, match="same tokenizer on both sides, got char for the source and word"):
         TextConfig(tokenizer="char", target_tokenizer="word", joint=True)
 
 
 @pytest.mark.parametrize("tag", ["", "<a b>", "a\tb", "<▁>"])
-def test_a_tag_is_one_symbol(tag: str) -> None:
-    with pytest.raises(ValidationError, match="a tag is a symbol without spaces"):
+def test_a_tag_must_not_contain_spaces(tag: str) -> None:
+    with pytest.raises(ValidationError, match="a tag must not be empty or contain spaces"):
         TextConfig(tags=(tag,))
 
 
 @pytest.mark.parametrize("tag", ["<s>", "</s>", "<pad>", "<unk>", "<0xE2>"])
-def test_a_tag_has_no_reserved_name(tag: str) -> None:
-    with pytest.raises(ValidationError, match=f"the tag '{tag}' has a name that the tokenizer keeps"):
+def test_reserved_names_are_rejected_as_tags(tag: str) -> None:
+    with pytest.raises(ValidationError, match=f"the tag '{tag}' is a reserved name"):
         TextConfig(tags=(tag,))
 
 
-def test_a_tag_given_twice_counts_once() -> None:
+def test_duplicate_tags_are_removed() -> None:
     assert TextConfig(tags=("<b>", "<a>", "<b>")).tags == ("<b>", "<a>")
 
 
-def test_a_vocabulary_of_nothing_is_refused() -> None:
+def test_a_vocabulary_below_16_is_rejected() -> None:
     with pytest.raises(ValidationError, match="vocab_size"):
         TextConfig(vocab_size=15)
 
 
-def test_the_preset_for_code_sets_defaults_and_given_options_win() -> None:
+def test_the_code_preset_sets_defaults_and_explicit_options_override_it() -> None:
     code = TextConfig.checked({"preset": "code"}, "text")
     assert (code.normalize, code.collapse_spaces, code.byte_fallback) == ("none", False, True)
     assert TextConfig.checked({"preset": "code", "normalize": "nfc"}, "text").normalize == "nfc"
@@ -71,7 +71,7 @@ def test_the_preset_for_code_sets_defaults_and_given_options_win() -> None:
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "char", "word"])
-def test_code_comes_back_as_it_was(kind: str) -> None:
+def test_code_round_trips_unchanged(kind: str) -> None:
     config = TextConfig.checked({"preset": "code", "tokenizer": kind, "vocab_size": 400}, "text")
     code = [
         "    if x:\n        return 1\n",

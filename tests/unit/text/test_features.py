@@ -1,4 +1,4 @@
-"""Which lines name files of features, and where those are."""
+"""Detection of feature files and resolution of their paths."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from seqloom.text.features import feature_file, is_features, located
         ("take#2.wav", "take#2.wav"),
     ],
 )
-def test_the_file_that_a_line_names(line: str, file: str) -> None:
+def test_the_path_is_extracted_from_a_line(line: str, file: str) -> None:
     assert feature_file(line) == file
 
 
 @pytest.mark.parametrize("line", ["a.wav", "b.NPY", "c.npz", "c.npz#17", "take#2.wav"])
-def test_names_of_feature_files(line: str) -> None:
+def test_feature_files_are_detected(line: str) -> None:
     assert is_features(line)
 
 
 @pytest.mark.parametrize("line", ["", "a wave", "a.wav is a file", "a.mp3", "a.wav#3", "3#4"])
-def test_other_lines(line: str) -> None:
+def test_other_lines_are_not_feature_files(line: str) -> None:
     assert not is_features(line)
 
 
-def test_a_path_is_found_beside_its_table(tmp_path: Path) -> None:
+def test_a_path_is_found_next_to_its_table(tmp_path: Path) -> None:
     (tmp_path / "clips").mkdir()
     (tmp_path / "clips" / "a.wav").touch()
     (tmp_path / "all.npz").touch()
@@ -45,7 +45,7 @@ def test_a_path_is_found_beside_its_table(tmp_path: Path) -> None:
     assert located(str(tmp_path / "all.npz"), table) == str(tmp_path / "all.npz")
 
 
-def test_any_other_line_stays_as_it_is(tmp_path: Path) -> None:
+def test_other_lines_stay_unchanged(tmp_path: Path) -> None:
     table = str(tmp_path / "pairs.tsv")
     for line in ("clips/gone.wav", "press play on song.wav", "a text", "", "long " * 5000 + ".wav", "a\0b.npy"):
         assert located(line, table) == line

@@ -1,4 +1,4 @@
-"""The reader that stands where the tokenizer of the source stands."""
+"""The frame reader, which takes the place of the source tokenizer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[np.float32]
 
 
 def arrays(count: int = 6, features: int = 3) -> list[Array]:
-    """Sequences of 4 to 9 steps, each feature with a mean and a spread of its own."""
+    """Return sequences of 4 to 9 steps, in which each feature has another mean and scale."""
     random = np.random.default_rng(1)
     scale, shift = 10.0 ** np.arange(features), np.arange(features)
     found = [random.normal(size=(4 + i, features)) * scale + shift + i for i in range(count)]
@@ -57,7 +57,7 @@ def test_frames_have_mean_0_and_variance_1_over_the_corpus(tmp_path: Path) -> No
     np.testing.assert_allclose(every.std(axis=0), 1, atol=1e-5)
 
 
-def test_or_each_sequence_has_mean_0(tmp_path: Path) -> None:
+def test_with_sequence_centring_each_sequence_has_mean_0(tmp_path: Path) -> None:
     lines = save(tmp_path, arrays())
     made = reader(lines, "sequence")
     encoded = [made.encode(line) for line in lines]
@@ -66,21 +66,21 @@ def test_or_each_sequence_has_mean_0(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.concatenate(encoded).std(axis=0), 1, atol=1e-5)
 
 
-def test_a_feature_that_never_changes_is_not_blown_up(tmp_path: Path) -> None:
+def test_a_constant_feature_is_not_scaled_up(tmp_path: Path) -> None:
     lines = save(tmp_path, [np.full((5, 2), 7, np.float32), np.full((3, 2), 7, np.float32)])
     assert np.abs(reader(lines).encode(lines[0])).max() < 1e-3
 
 
-def test_stacked_frames_stand_side_by_side(tmp_path: Path) -> None:
+def test_stacked_frames_are_concatenated(tmp_path: Path) -> None:
     lines = save(tmp_path, arrays())
-    plain, stacked = reader(lines).encode(lines[1]), reader(lines, stack=2)  # 5 steps: one is missing
+    plain, stacked = reader(lines).encode(lines[1]), reader(lines, stack=2)  # 5 steps: one is repeated
     found = stacked.encode(lines[1])
     assert stacked.size == 6
     assert np.array_equal(found, np.concatenate([plain, plain[-1:]]).reshape(3, 6))
     assert stacked.pieces(3) == ["0", "2", "4"]
 
 
-def test_sound_has_times_and_arrays_have_numbers(tmp_path: Path) -> None:
+def test_frame_labels_are_times_for_sound_and_indices_for_arrays(tmp_path: Path) -> None:
     made = reader([write_wav(tmp_path / "a.wav")], stack=3)
     assert made.size == 3 * 39
     assert made.encode(str(tmp_path / "a.wav")).shape == (7, 117)
@@ -95,7 +95,7 @@ def test_an_empty_line_has_no_frames(tmp_path: Path) -> None:
     assert reader(lines).encode(str(tmp_path / "none.npy")).shape == (0, 3)
 
 
-def test_an_archive_has_one_array_or_names_one(tmp_path: Path) -> None:
+def test_an_archive_with_several_arrays_needs_a_key(tmp_path: Path) -> None:
     first, second = arrays(2)
     np.savez(tmp_path / "two.npz", **{"a": first, "b#c": second})
     np.savez(tmp_path / "one.npz", first)
@@ -103,15 +103,15 @@ def test_an_archive_has_one_array_or_names_one(tmp_path: Path) -> None:
     assert np.array_equal(read_features(f"{path}#b#c").frames, second)
     assert np.array_equal(read_features(f"{path}#a").frames, first)
     assert np.array_equal(read_features(str(tmp_path / "one.npz")).frames, first)
-    with pytest.raises(UnreadableFrames, match="it holds 2 arrays"):
+    with pytest.raises(UnreadableFrames, match="it contains 2 arrays"):
         read_features(str(path))
-    with pytest.raises(UnreadableFrames, match="there is no array of that name in it"):
+    with pytest.raises(UnreadableFrames, match="it has no array with that name"):
         read_features(f"{path}#d")
-    np.savez(path, a=second)  # a file that is written again is read again
+    np.savez(path, a=second)  # a file that has changed is read again
     assert np.array_equal(read_features(f"{path}#a").frames, second)
 
 
-def test_one_number_a_step_needs_no_second_axis(tmp_path: Path) -> None:
+def test_an_array_with_one_axis_has_one_feature_per_step(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(5))
     assert read_features(str(tmp_path / "a.npy")).frames.shape == (5, 1)
 
@@ -119,60 +119,64 @@ def test_one_number_a_step_needs_no_second_axis(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "array, reason",
     [
-        (np.zeros((2, 3, 4)), "steps by features"),
-        (np.zeros((2, 0)), "steps by features"),
-        (np.array([["a"]]), "steps by features"),
-        (np.array([[1.0, np.nan]]), "a number in it is not finite"),
-        (np.array([[{}]], dtype=object), "it is no array file"),
+        (np.zeros((2, 3, 4)), r"\(steps, features\)"),
+        (np.zeros((2, 0)), r"\(steps, features\)"),
+        (np.array([["a"]]), r"\(steps, features\)"),
+        (np.array([[1.0, np.nan]]), "a number that is not finite"),
+        (np.array([[{}]], dtype=object), "it is not a NumPy file"),
     ],
 )
-def test_what_is_no_sequence_of_vectors_is_told(tmp_path: Path, array: Array, reason: str) -> None:
+def test_arrays_that_are_not_sequences_of_vectors_are_rejected(
+    tmp_path: Path, array: Array, reason: str
+) -> None:
     np.save(tmp_path / "a.npy", array)
     with pytest.raises(UnreadableFrames, match=rf"a\.npy cannot be read as features: .*{reason}"):
         read_features(str(tmp_path / "a.npy"))
 
 
-def test_what_is_no_file_of_arrays_is_told(tmp_path: Path) -> None:
+def test_files_that_are_not_numpy_files_are_rejected(tmp_path: Path) -> None:
     for name in ("a.npy", "a.npz"):
-        with pytest.raises(UnreadableFrames, match="there is no such file"):
+        with pytest.raises(UnreadableFrames, match="the file does not exist"):
             read_features(str(tmp_path / name))
         (tmp_path / name).write_text("text")
-        with pytest.raises(UnreadableFrames, match="it is no array file"):
+        with pytest.raises(UnreadableFrames, match="it is not a NumPy file"):
             read_features(str(tmp_path / name))
     with (tmp_path / "a.npz").open("wb") as file:
         np.save(file, np.zeros((1, 2)))
-    with pytest.raises(UnreadableFrames, match="it is no array file"):
+    with pytest.raises(UnreadableFrames, match="it is not a NumPy file"):
         read_features(str(tmp_path / "a.npz"))
-    with pytest.raises(UnreadableFrames, match=r"'a text' .* not the name of a \.wav, \.npy or \.npz file"):
+    with pytest.raises(UnreadableFrames, match=r"'a text' .* not the path of a \.wav, \.npy or \.npz file"):
         read_features("a text")
 
 
-def test_a_frame_of_another_width_is_told(tmp_path: Path) -> None:
+def test_another_number_of_features_is_rejected(tmp_path: Path) -> None:
     made = reader(save(tmp_path, arrays()))
     np.save(tmp_path / "wide.npy", np.zeros((4, 5)))
-    with pytest.raises(UnreadableFrames, match="a frame of it has 5 numbers, not 3 as in the training data"):
+    with pytest.raises(UnreadableFrames, match="it has 5 features per frame; the training data has 3"):
         made.encode(str(tmp_path / "wide.npy"))
 
 
-def test_sound_of_another_rate_is_told(tmp_path: Path) -> None:
+def test_another_sampling_rate_is_rejected(tmp_path: Path) -> None:
     made = reader([write_wav(tmp_path / "a.wav")])
-    with pytest.raises(UnreadableFrames, match="it has 16000 samples per second, not 8000") as told:
+    with pytest.raises(
+        UnreadableFrames, match="it has 16000 samples per second; the training data has 8000"
+    ) as caught:
         made.encode(write_wav(tmp_path / "b.wav", rate=16000))
-    assert "-ar 8000" in told.value.hint
+    assert "-ar 8000" in caught.value.hint
 
 
-def test_what_cannot_be_read_has_no_say_in_the_moments(tmp_path: Path) -> None:
+def test_unreadable_files_do_not_affect_the_moments(tmp_path: Path) -> None:
     lines = save(tmp_path, arrays())
     np.save(tmp_path / "wide.npy", np.full((4, 5), 1e6))
     more = [str(tmp_path / "gone.npy"), *lines, str(tmp_path / "wide.npy")]
     assert reader(more).settings == reader(lines).settings
-    with pytest.raises(UnreadableFrames, match="there is no such file"):
+    with pytest.raises(UnreadableFrames, match="the file does not exist"):
         reader([str(tmp_path / "gone.npy")])
-    with pytest.raises(SeqloomError, match="There is no frame in any source"):
+    with pytest.raises(SeqloomError, match="No source contains any frames"):
         reader([])
 
 
-def test_a_pair_keeps_its_reader(tmp_path: Path) -> None:
+def test_a_pair_saves_and_loads_its_reader(tmp_path: Path) -> None:
     lines = save(tmp_path, arrays())
     config = TextConfig(tokenizer="frames", target_tokenizer="char", stack=2)
     pair = TokenizerPair.train(config, lambda: [(line, "abc") for line in lines])
@@ -190,16 +194,16 @@ def test_a_pair_keeps_its_reader(tmp_path: Path) -> None:
         TokenizerPair.load(tmp_path / "tokenizer")
 
 
-def test_another_reader_has_another_fingerprint(tmp_path: Path) -> None:
+def test_the_fingerprint_depends_on_the_options_and_the_data(tmp_path: Path) -> None:
     lines = save(tmp_path, arrays())
     made = [reader(lines), reader(lines, "sequence"), reader(lines, stack=2), reader(lines[1:])]
     assert len({one.fingerprint for one in made}) == 4
     assert reader(lines).fingerprint == made[0].fingerprint
 
 
-def test_what_needs_text_says_so(tmp_path: Path) -> None:
+def test_the_source_tokenizer_of_a_pair_with_frames_is_an_error(tmp_path: Path) -> None:
     lines = save(tmp_path, arrays())
     config = TextConfig(tokenizer="frames", target_tokenizer="char")
     pair = TokenizerPair.train(config, lambda: [(line, "abc") for line in lines])
-    with pytest.raises(SeqloomError, match="files of features, not text"):
+    with pytest.raises(SeqloomError, match="feature files, but this operation supports only text"):
         _ = pair.source

@@ -1,4 +1,4 @@
-"""The tokenizer of Marian models, and tokenizers of ours in its form."""
+"""Tokenizers of Marian models, and conversion of other tokenizers to them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def model() -> bytes:
 
 @pytest.fixture(scope="module")
 def tokenizer(model: bytes) -> MarianTokenizer:
-    """Its vocabulary has the pieces backwards, a language's code and a character that the model has not."""
+    """Return a tokenizer with reversed pieces, a language code and a character that its model does not have."""
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
     backwards = [pieces.id_to_piece(id) for id in reversed(range(3, pieces.get_piece_size()))]
     return MarianTokenizer(model, MarianSettings(vocabulary=(*SPECIALS, *backwards, ">>fra<<", "Ж")))
@@ -64,14 +64,14 @@ def test_the_code_of_a_language_is_kept_whole(tokenizer: MarianTokenizer) -> Non
     assert tokenizer.encode(">>fra<< the cat") == [tokenizer.symbol(">>fra<<"), *tokenizer.encode("the cat")]
     assert tokenizer.encode(">>deu<< a")[0] == UNK, "a code that the model does not know"
     assert tokenizer.normalize(">>fra<<  the  cat") == ">>fra<<the cat"
-    assert UNK in tokenizer.encode(">>fra the cat"), "no code: it has no end"
+    assert UNK in tokenizer.encode(">>fra the cat"), "not a code: it has no end"
 
 
-def test_a_piece_of_the_other_language_is_known(tokenizer: MarianTokenizer) -> None:
+def test_a_piece_of_the_other_language_has_an_id(tokenizer: MarianTokenizer) -> None:
     assert tokenizer.symbol("Ж") in tokenizer.encode("Ж")
 
 
-def test_what_is_unknown_has_no_text_and_no_text_is_a_special_symbol(tokenizer: MarianTokenizer) -> None:
+def test_unknown_pieces_have_no_text_and_text_never_maps_to_special_ids(tokenizer: MarianTokenizer) -> None:
     ids = tokenizer.encode("the 7 cat")
     assert UNK in ids
     assert tokenizer.decode([PAD, BOS, *ids, EOS]).split() == ["the", "cat"]
@@ -79,7 +79,7 @@ def test_what_is_unknown_has_no_text_and_no_text_is_a_special_symbol(tokenizer: 
         assert not {PAD, BOS, EOS} & set(tokenizer.encode(special))
 
 
-def test_bytes_are_put_together() -> None:
+def test_byte_pieces_are_joined() -> None:
     model = spm([*LINES, *(chr(ord("a") + i) for i in range(26))], byte_fallback=True, vocab_size=320)
     pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
     known = tuple(pieces.id_to_piece(id) for id in range(3, pieces.get_piece_size()))
@@ -89,7 +89,9 @@ def test_bytes_are_put_together() -> None:
 
 
 def test_a_missing_symbol_is_an_error(tokenizer: MarianTokenizer) -> None:
-    with pytest.raises(SeqloomError, match=r"vocabulary of this imported model has no symbol \[MASK\]"):
+    with pytest.raises(
+        SeqloomError, match=r"vocabulary of this imported model does not contain the symbol \[MASK\]"
+    ):
         tokenizer.symbol("[MASK]")
 
 
@@ -106,7 +108,7 @@ def test_a_loaded_pair_is_the_saved_one(tokenizer: MarianTokenizer, tmp_path: Pa
         assert loaded.target.encode("le chat") == pair.target.encode("le chat")
 
 
-def test_two_sides_with_one_vocabulary_are_joint(tokenizer: MarianTokenizer) -> None:
+def test_sides_with_equal_vocabularies_are_joint(tokenizer: MarianTokenizer) -> None:
     other = MarianTokenizer(spm(["le chat noir", "un chien"] * 4), tokenizer.settings)
     fewer = MarianSettings(vocabulary=tokenizer.vocabulary[:-1])
     assert TokenizerPair(tokenizer, other).joint
@@ -137,7 +139,7 @@ def trained(**options: object) -> TokenizerPair:
     ],
     ids=["unigram", "bpe", "char", "word", "spaces"],
 )
-def test_our_tokenizers_cut_alike_in_the_form_of_marian(options: dict[str, object]) -> None:
+def test_a_converted_tokenizer_splits_text_identically(options: dict[str, object]) -> None:
     ours: Tokenizer = trained(**options).source
     theirs = as_marian(ours)
     assert theirs.size == ours.size
@@ -150,6 +152,6 @@ def test_our_tokenizers_cut_alike_in_the_form_of_marian(options: dict[str, objec
 
 
 @pytest.mark.parametrize("options", [{"lowercase": True}, {"normalize": "nfkc"}])
-def test_a_tokenizer_that_changes_the_text_cannot_be_one_of_marian(options: dict[str, object]) -> None:
-    with pytest.raises(SeqloomError, match=r"changes the text before it cuts it \(text\."):
+def test_a_tokenizer_that_changes_the_text_cannot_be_converted(options: dict[str, object]) -> None:
+    with pytest.raises(SeqloomError, match=r"normalises text with text\."):
         as_marian(trained(**options).source)

@@ -1,4 +1,4 @@
-"""Unicode form, letter case, spaces, and tags that none of them touches."""
+"""Normalisation of Unicode form, letter case and spaces; tags stay unchanged."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def test_lower_case() -> None:
     assert normalizer(lowercase=True)("Ärger IN Köln") == "ärger in köln"
 
 
-def test_spaces_collapse_or_stay() -> None:
+def test_spaces_are_collapsed_or_kept() -> None:
     text = "  if x:\t\u00a0 return "
     assert normalizer(collapse_spaces=True)(text) == "if x: return"
     assert normalizer()(text) == text
 
 
-def test_spaces_that_the_unicode_form_brings_in_collapse_too() -> None:
+def test_spaces_added_by_the_unicode_form_are_collapsed() -> None:
     assert normalizer(normalize="nfkc", collapse_spaces=True)("a \u00a8") == "a \u0308"
 
 
-def test_tags_keep_their_letters() -> None:
+def test_tags_keep_their_case() -> None:
     lower = normalizer(lowercase=True, tags=("<ASV>", "<A.V>"))
     assert lower("<ASV> In The <ASV> <ASV>") == "<ASV> in the <ASV> <ASV>"
-    assert lower("<ASV>In x<ASV> <AxV>") == "<asv>in x<asv> <axv>", "only a symbol of its own is a tag"
+    assert lower("<ASV>In x<ASV> <AxV>") == "<asv>in x<asv> <axv>", "a tag must be a separate word"

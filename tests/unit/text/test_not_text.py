@@ -1,4 +1,4 @@
-"""What is not text, or one string where a list of texts is needed, is an error with a message."""
+"""Values that are not strings, and one string in place of a list of texts, are rejected."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NONE: Any = None
         lambda: seqloom.load_scorer(RUNS / "lstm").score([("a", NONE)]),
     ],
 )
-def test_what_is_not_text_is_refused(use: Callable[[], object]) -> None:
-    with pytest.raises(SeqloomError, match="None is not text but NoneType"):
+def test_a_value_that_is_not_a_string_is_rejected(use: Callable[[], object]) -> None:
+    with pytest.raises(SeqloomError, match="Expected a string, got NoneType: None"):
         use()
 
 
@@ -41,7 +41,7 @@ def test_what_is_not_text_is_refused(use: Callable[[], object]) -> None:
     ],
 )
 def test_one_string_is_not_a_list_of_texts(use: Callable[[], object]) -> None:
-    with pytest.raises(SeqloomError, match="A list of texts is needed, got one string: 'le"):
+    with pytest.raises(SeqloomError, match="Expected a list of texts, got one string: 'le"):
         use()
 
 

@@ -1,4 +1,4 @@
-"""One joint tokenizer or one per side, the sample they are trained on, and the tags found in the data."""
+"""Joint and separate tokenizers, the training sample, and detected tags."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def train(config: TextConfig, pairs: Iterable[tuple[str, str]] = PAIRS) -> Token
     return TokenizerPair.train(config, lambda: pairs)
 
 
-def test_one_kind_is_one_model_for_both_sides() -> None:
+def test_the_same_kind_gives_one_model_for_both_sides() -> None:
     pair = train(TextConfig(vocab_size=300))
     assert pair.joint
     assert pair.source is pair.target
     assert pair.target.decode(pair.source.encode("the Katze")) == "the Katze"
 
 
-def test_two_kinds_are_two_models() -> None:
+def test_different_kinds_give_two_models() -> None:
     pair = train(TextConfig(tokenizer="char", target_tokenizer="word", byte_fallback=False))
     assert not pair.joint
     assert pair.source.pieces(pair.source.encode("cat")) == ["c", "a", "t"]
@@ -33,10 +33,10 @@ def test_two_kinds_are_two_models() -> None:
     assert [note.partition(":")[0] for note in pair.notes] == ["source", "target"]
 
 
-def test_joint_can_be_refused() -> None:
+def test_joint_can_be_turned_off() -> None:
     pair = train(TextConfig(tokenizer="word", joint=False, byte_fallback=False))
     assert not pair.joint
-    assert pair.source.decode(pair.source.encode("Katze")) == "⁇", "the source has not seen the target's words"
+    assert pair.source.decode(pair.source.encode("Katze")) == "⁇", "the source vocabulary has no target words"
 
 
 @pytest.mark.parametrize("config", [TextConfig(), TextConfig(tokenizer="char", target_tokenizer="word")])
@@ -50,25 +50,25 @@ def test_a_loaded_pair_is_the_saved_one(config: TextConfig, tmp_path: Path) -> N
     assert names == ({"joint"} if pair.joint else {"source", "target"})
 
 
-def test_the_fingerprint_follows_both_sides() -> None:
+def test_the_fingerprint_depends_on_both_sides() -> None:
     one, two = (train(TextConfig(tokenizer=kind, joint=False)) for kind in ("char", "word"))
     mixed = TokenizerPair(one.source, two.target)
     assert len({one.fingerprint, two.fingerprint, mixed.fingerprint}) == 3
 
 
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SeqloomError, match=r"There is no tokenizer folder .*gone"):
+    with pytest.raises(SeqloomError, match=r"tokenizer folder .*gone does not exist"):
         TokenizerPair.load(tmp_path / "gone")
 
 
 def test_a_missing_side_is_an_error(tmp_path: Path) -> None:
     train(TextConfig(joint=False)).save(tmp_path)
     (tmp_path / "target.model").unlink()
-    with pytest.raises(SeqloomError, match=r"target\.model cannot be read"):
+    with pytest.raises(SeqloomError, match=r"Cannot read the tokenizer file .*target\.model"):
         TokenizerPair.load(tmp_path)
 
 
-def test_tags_are_found_at_the_beginning_of_source_lines() -> None:
+def test_tags_are_detected_at_the_start_of_source_lines() -> None:
     pairs = [
         ("<2de> <formal> the cat", "<b> x"),
         ("<2fr> a <dog>", "y"),
@@ -81,26 +81,26 @@ def test_tags_are_found_at_the_beginning_of_source_lines() -> None:
     assert train(TextConfig(), pairs).source.settings.normalizer.tags == ("<2de>", "<2fr>", "<formal>")
 
 
-def test_given_tags_hold_for_both_sides_and_none_are_searched() -> None:
+def test_explicit_tags_apply_to_both_sides_and_disable_detection() -> None:
     pair = train(TextConfig(joint=False, tags=("<x>",)), [("<2de> the cat", "<x> y")])
     assert pair.source.settings.normalizer.tags == ("<x>",)
     assert pair.target.settings.normalizer.tags == ("<x>",)
 
 
-def test_new_symbols_on_every_line_do_not_fill_the_vocabulary() -> None:
+def test_a_new_symbol_on_every_line_does_not_fill_the_vocabulary() -> None:
     pairs = [("<often> a", "b")] * 3 + [(f"<{i}> a", "b") for i in range(5000)]
     tags = train(TextConfig(vocab_size=1000), pairs).source.settings.normalizer.tags
     assert len(tags) == 256
     assert "<often>" in tags
 
 
-def test_the_sample_bounds_the_lines_and_is_always_the_same() -> None:
+def test_the_sample_is_bounded_and_reproducible() -> None:
     pairs = [(f"s{i}", f"t{i}") for i in range(1000)]
     config = TextConfig(tokenizer="word", byte_fallback=False, sample=100)
     joint, again = train(config, pairs), train(config, pairs)
     assert joint.source.size == 100 + 4
     assert joint.fingerprint == again.fingerprint
-    apart = train(config.model_copy(update={"joint": False}), pairs)
-    assert (apart.source.size, apart.target.size) == (104, 104)
-    late = [i for i in range(500, 1000) if apart.source.decode(apart.source.encode(f"s{i}")) == f"s{i}"]
-    assert 25 < len(late) < 75, "the sample is drawn from the whole corpus"
+    separate = train(config.model_copy(update={"joint": False}), pairs)
+    assert (separate.source.size, separate.target.size) == (104, 104)
+    late = [i for i in range(500, 1000) if separate.source.decode(separate.source.encode(f"s{i}")) == f"s{i}"]
+    assert 25 < len(late) < 75, "the sample is drawn from the entire corpus"

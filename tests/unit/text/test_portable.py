@@ -1,4 +1,4 @@
-"""A portable tokenizer: plain SentencePiece encodes and decodes normalised text exactly as ours does."""
+"""Portable tokenizers: plain SentencePiece encodes and decodes normalised text identically."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def test_plain_sentencepiece_agrees(kind: str, fallback: bool, collapse: bool) -
         text, ids = ours.normalize(line), ours.encode(line)
         assert theirs.encode(text) == ids, line
         decoded = theirs.decode([ours.names[id] for id in ids])
-        if kind == "word":  # the bytes of an unknown word contain those of its mark
+        if kind == "word":  # the bytes of an unknown word include its space mark
             decoded = decoded.removeprefix("▁").replace("▁", " ")
         assert decoded == ours.decode(ids), line
 
 
 @pytest.mark.parametrize("options", [{"lowercase": True}, {"normalize": "nfkc"}, {"preset": "code"}])
-def test_it_agrees_on_normalised_text_of_every_kind(options: dict[str, Any]) -> None:
+def test_plain_sentencepiece_agrees_for_every_normalisation(options: dict[str, Any]) -> None:
     ours = train(**options)
     for line in (*LINES, *OTHERS, "ﬁn ＡＢＣ Straße"):
         assert plain(ours).encode(ours.normalize(line)) == ours.encode(line)
 
 
-def test_a_portable_tokenizer_is_the_same_here(tmp_path: Path) -> None:
+def test_a_portable_tokenizer_equals_the_original(tmp_path: Path) -> None:
     ours = train()
     ours.portable().save(tmp_path, "joint")
     again = Tokenizer.load(tmp_path, "joint")

@@ -1,4 +1,4 @@
-"""Word boundaries between the tokens of every kind of tokenizer."""
+"""Word boundaries between tokens, for every kind of tokenizer."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from seqloom.text.word_edges import word_edges
         ("한국", "은", False),
     ],
 )
-def test_two_pieces_are_joined_inside_a_word_only(left: str, right: str, joined: bool) -> None:
+def test_two_pieces_are_joined_only_within_a_word(left: str, right: str, joined: bool) -> None:
     assert word_edges([left.encode(), right.encode()]).joined(0, 1) == joined
 
 
 @pytest.mark.parametrize(("next_character", "joined"), [("ß", True), ("ж", True), ("…", False), ("東", False)])
-def test_the_first_byte_of_a_character_tells_whether_it_is_a_letter(next_character: str, joined: bool) -> None:
+def test_the_first_byte_shows_whether_a_character_is_a_letter(next_character: str, joined: bool) -> None:
     pieces = [b"s", *(bytes([byte]) for byte in next_character.encode())]
     edges = word_edges(pieces)
     assert edges.joined(0, 1) == joined
@@ -40,7 +40,7 @@ def test_the_first_byte_of_a_character_tells_whether_it_is_a_letter(next_charact
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char", "word"])
-def test_the_words_of_a_text_are_joined_as_they_are_written(kind: Kind) -> None:
+def test_tokens_of_a_written_word_are_joined(kind: Kind) -> None:
     lines = ["Thomas thinks, and Tom too.", "the %s of Tom's (big) house"] * 9
     tokenizer = Tokenizer.train(
         lines,
