@@ -1,4 +1,4 @@
-"""From files to batches."""
+"""Data pipeline from files to batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of like lengths within a token budget, in an order that depends on (seed, epoch) alone."""
+"""Batches of similar length within a token budget, in an order that depends only on (seed, epoch)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ T = TypeVar("T")
 Indices = NDArray[np.int64]
 Row: TypeAlias = Sequence[int] | NDArray[np.float32]
 
-_BLOCK = 1024  # consecutive examples that are read together: the unit of shuffling over the corpus
-_BAND = 3  # batches in a band of like target lengths, see _by_length
+_BLOCK = 1024  # consecutive examples read together; the unit of shuffling over the corpus
+_BAND = 3  # batches per band of similar target lengths, see _by_length
 
 
 class Position(NamedTuple):
-    """A place in the data: so many batches of that epoch are done; in a stream, so many pairs."""
+    """Position in the data: an epoch, and the number of its batches (in a stream, pairs) that are done."""
 
     epoch: int
     batch: int
@@ -36,23 +36,23 @@ Collate: TypeAlias = Callable[[Tokens, Indices, Position], T]
 
 
 class Batches(Protocol):
-    """What training is fed with."""
+    """Source of training batches."""
 
     @property
     def per_epoch(self) -> int:
-        """The place of an epoch's end."""
+        """Value of `Position.batch` at the end of an epoch."""
         ...
 
     def collated(self, epoch: int, skip: int, collate: Collate[T]) -> Iterator[tuple[Position, T]]:
-        """Endless batches from a place on, each with the place after it."""
+        """Yield batches without end from a position, each with the position after it."""
         ...
 
 
 class BatchStream:
-    """Index arrays of batches; rows x the longest side (with its EOS) never exceeds `batch_tokens`.
+    """Batches of a token store, as index arrays; rows x longest side (with EOS) is at most `batch_tokens`.
 
-    Memory holds the lengths of one pool, whatever the size of the corpus. With a mixture, whose corpora stand
-    one behind the other in the store, its windows are the pools.
+    Only the lengths of one pool are in memory, whatever the size of the corpus. With a mixture, whose corpora
+    are stored one after another, the pools are its windows.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class BatchStream:
     ) -> None:
         if len(store) == 0:
             raise SeqloomError(
-                "There is no example to make batches of.", "see the data report for what was dropped, and why"
+                "No examples are left to train on.", "see the data report for the dropped lines and the reasons"
             )
         self._store = store
         self._batch_tokens = batch_tokens
@@ -78,31 +78,31 @@ class BatchStream:
 
     @property
     def per_epoch(self) -> int:
-        """How many batches the first epoch has; the others about as many."""
+        """Number of batches in the first epoch; other epochs have about as many."""
         return sum(1 for _ in self.epoch(0))
 
     def epoch(self, epoch: int) -> Iterator[Indices]:
-        """All batches of an epoch: every example once, or as the mixture says."""
+        """Yield all batches of an epoch: every example once, or as weighted by the mixture."""
         random = np.random.default_rng([self._seed, epoch])
         pools = self._mixed(self._mixture, epoch) if self._mixture else self._pools(random)
         for pool in pools:
             yield from batches_of(self._store, pool, self._batch_tokens, random if self._shuffle else None)
-            self._store.forget()
+            self._store.release_pages()
 
     def from_position(self, epoch: int, skip: int) -> Iterator[tuple[Position, Indices]]:
-        """Endless batches after the first `skip` of that epoch, each with the position after it."""
+        """Yield batches without end after the first `skip` of an epoch, each with the position after it."""
         for current in count(epoch):
             for done, batch in islice(enumerate(self.epoch(current), 1), skip, None):
                 yield Position(current, done), batch
             skip = 0
 
     def collated(self, epoch: int, skip: int, collate: Collate[T]) -> Iterator[tuple[Position, T]]:
-        """The same with their ids."""
+        """Yield the same batches, collated."""
         for position, indices in self.from_position(epoch, skip):
             yield position, collate(self._store, indices, position)
 
     def _pools(self, random: np.random.Generator) -> Iterator[list[range]]:
-        """Blocks of the whole store, some at a time."""
+        """Yield the blocks of the entire store, one pool at a time."""
         starts = np.arange(0, len(self._store), _BLOCK)
         if self._shuffle:
             random.shuffle(starts)
@@ -114,18 +114,18 @@ class BatchStream:
             ]
 
     def _mixed(self, mixture: Mixture, epoch: int) -> Iterator[list[range]]:
-        """The blocks of every window of a mixture."""
-        behind = list(accumulate(mixture.sizes, initial=0))  # where each corpus begins in the store
+        """Yield the blocks of each window of a mixture."""
+        offsets = list(accumulate(mixture.sizes, initial=0))  # start of each corpus in the store
         for number in range(mixture.windows):
             yield [
-                range(behind[corpus] + block.start, behind[corpus] + block.stop)
+                range(offsets[corpus] + block.start, offsets[corpus] + block.stop)
                 for corpus, places in enumerate(mixture.window(epoch, number))
-                for turn, part in passes(places, mixture.sizes[corpus])
-                for block in self._blocks(mixture.sizes[corpus], part, [self._seed, corpus, turn])
+                for pass_number, part in passes(places, mixture.sizes[corpus])
+                for block in self._blocks(mixture.sizes[corpus], part, [self._seed, corpus, pass_number])
             ]
 
     def _blocks(self, size: int, part: range, seed: Sequence[int]) -> Iterator[range]:
-        """What a part of one pass over a corpus is made of; the pass has its blocks in an order of its own."""
+        """Yield the blocks of a part of one pass over a corpus; each pass shuffles its blocks differently."""
         starts = np.arange(0, size, _BLOCK)
         np.random.default_rng([*seed, ORDER]).shuffle(starts)
         done = 0
@@ -140,7 +140,7 @@ class BatchStream:
 def batches_of(
     tokens: Tokens, blocks: Sequence[range], batch_tokens: int, random: np.random.Generator | None
 ) -> list[Indices]:
-    """The batches of these pairs in random order; without a generator in the order of their lengths."""
+    """Return the batches of these pairs in random order, or by length without a generator."""
     if not any(map(len, blocks)):
         return []
     index = np.concatenate([np.arange(block.start, block.stop) for block in blocks])
@@ -160,10 +160,10 @@ def batches_of(
 
 
 def _by_length(source: Indices, target: Indices, batch_tokens: int) -> Indices:
-    """The order by bands of target length; within a band by source length, up and down in turn.
+    """Return the order by bands of target length, and within a band by source length, up and down in turn.
 
-    So neighbours are alike on both sides, even where one band meets the next. A band is as narrow as it can
-    be while it fills a few batches: rare lengths share one, common ones have their own.
+    Neighbours are therefore similar on both sides, even where two bands meet. A band is as narrow as possible
+    while it still fills a few batches: rare lengths share a band, common lengths have one each.
     """
     tokens = np.bincount(target, np.maximum(source, target))  # by target length
     bands, band, filled = np.empty(len(tokens), np.int64), 0, 0.0
@@ -177,7 +177,7 @@ def _by_length(source: Indices, target: Indices, batch_tokens: int) -> Indices:
 
 
 def _cut(widths: Indices, batch_tokens: int) -> list[int]:
-    """Where a new batch begins so that rows x widest stays within the budget."""
+    """Return the starts of new batches such that rows x longest row stays within the budget."""
     cuts, first, widest = [], 0, 0
     for i, width in enumerate(widths.tolist()):
         widest = max(widest, width)
@@ -188,7 +188,7 @@ def _cut(widths: Indices, batch_tokens: int) -> list[int]:
 
 
 def collate(tokens: Tokens, indices: Indices) -> Batch:
-    """The batch of these pairs."""
+    """Return the batch of these pairs."""
     heads = gather(tokens, "heads", indices) if "heads" in tokens.ids else None
     return batch_of(gather(tokens, "source", indices), gather(tokens, "target", indices), indices, heads)
 
@@ -199,29 +199,29 @@ def collate_ids(
     index: Sequence[int],
     heads: Sequence[Row] | None = None,
 ) -> Batch:
-    """The batch of these ids, which come without BOS and EOS; heads are those of source tokens.
+    """Return the batch of these ids, given without BOS and EOS; `heads` are those of the source tokens.
 
-    Sources may be frames, (S, F) each, instead.
+    Sources may also be frames, (S, F) each.
     """
     target, trees = (None if rows is None else _flatten(rows) for rows in (targets, heads))
     return batch_of(_flatten(sources), target, np.asarray(index, np.int64), trees)
 
 
 class Rows(NamedTuple):
-    """Sequences one after the other, and the length of each."""
+    """Concatenated sequences, and the length of each."""
 
     ids: NDArray[Any]  # (N,), or frames (N, F)
     lengths: Indices
 
 
 def gather(tokens: Tokens, side: str, indices: Indices) -> Rows:
-    """One side of these pairs."""
+    """Return one side of these pairs."""
     offsets = tokens.offsets[side]
     starts = offsets[indices]
     lengths = offsets[indices + 1] - starts
-    before = np.cumsum(lengths) - lengths  # where each row begins among the gathered ids
-    places = np.repeat(starts - before, lengths) + np.arange(lengths.sum())
-    return Rows(tokens.ids[side][places], lengths)
+    row_starts = np.cumsum(lengths) - lengths  # in the gathered ids
+    positions = np.repeat(starts - row_starts, lengths) + np.arange(lengths.sum())
+    return Rows(tokens.ids[side][positions], lengths)
 
 
 def _flatten(rows: Sequence[Row]) -> Rows:
@@ -232,7 +232,7 @@ def _flatten(rows: Sequence[Row]) -> Rows:
 
 
 def batch_of(source: Rows, target: Rows | None, index: Indices, heads: Rows | None = None) -> Batch:
-    """The batch of these rows, which come without BOS and EOS; a source of frames stays without."""
+    """Return the batch of these rows, adding BOS and EOS; a source of frames gets neither."""
     source_ids, source_lengths = with_eos(source) if source.ids.ndim == 1 else _framed(source)
     source_heads = None if heads is None else _with_roots(heads)
     if target is None:
@@ -251,7 +251,7 @@ def batch_of(source: Rows, target: Rows | None, index: Indices, heads: Rows | No
 
 
 def with_eos(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
-    """(B, S) padded ids with EOS behind each row, and the (B,) lengths that count it."""
+    """Return padded ids (B, S) with EOS after each row, and lengths (B,) that include it."""
     padded, real = _padded(rows)
     padded[real] = rows.ids
     padded[np.arange(len(padded)), rows.lengths] = EOS
@@ -259,7 +259,7 @@ def with_eos(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _framed(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
-    """(B, S, F) frames with zeros on padding, and the (B,) lengths."""
+    """Return frames (B, S, F), padded with zeros, and lengths (B,)."""
     width = int(rows.lengths.max(initial=0))
     padded = np.zeros((len(rows.lengths), width, rows.ids.shape[1]), np.float32)
     padded[np.arange(width) < rows.lengths[:, None]] = rows.ids
@@ -267,14 +267,14 @@ def _framed(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _with_roots(heads: Rows) -> torch.Tensor:
-    """(B, S) heads; the end of a sentence and padding are roots of their own, for which PAD stands as well."""
+    """Return heads (B, S); EOS and padding are roots, whose head 0 equals PAD."""
     padded, real = _padded(heads)
     padded[real] = heads.ids
     return torch.from_numpy(padded)
 
 
 def _with_bos(rows: Rows) -> torch.Tensor:
-    """(B, T) padded ids with BOS before each row."""
+    """Return padded ids (B, T) with BOS before each row."""
     padded, real = _padded(rows)
     padded[:, 1:][real[:, :-1]] = rows.ids
     padded[:, 0] = BOS
@@ -282,21 +282,21 @@ def _with_bos(rows: Rows) -> torch.Tensor:
 
 
 def _padded(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """An array of PAD with one more column than the longest row, and where the ids of the rows go."""
+    """Return an array of PAD with one more column than the longest row, and the mask of real ids."""
     width = int(rows.lengths.max(initial=0)) + 1
     real = np.arange(width) < rows.lengths[:, None]
     return np.full((len(rows.lengths), width), PAD, np.int64), real
 
 
 def padding(batch: Batch) -> float:
-    """The share of real tokens in a batch, both sides together; 1 is no padding at all."""
+    """Return the fraction of real tokens in a batch, over both sides; 1 means no padding."""
     real = int(batch.source_lengths.sum()) + batch.target_tokens
     sides = (batch.source,) if batch.target_out is None else (batch.source, batch.target_out)
     return real / sum(side.shape[0] * side.shape[1] for side in sides)
 
 
 def prefetch(batches: Iterator[T], depth: int = 2) -> Iterator[T]:
-    """The same items; a thread prepares the next `depth` while this one is in use."""
+    """Yield the same items; a thread prepares the next `depth` items while the current one is in use."""
 
     def take() -> list[T]:
         return list(islice(batches, 1))  # empty at the end

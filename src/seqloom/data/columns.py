@@ -1,13 +1,13 @@
-"""Which columns of a table are the source and the target.
+"""Selection of the source and target columns of a table.
 
-A column is named by its header or by its number from 1. The first row of a TSV or CSV file is a header if a
-column is named by its header, or if its cells include `source` and `target`. Where a column is not named, it is
-also a header if all cells are well-known names, such as `id`, `english` and `german`, and no two are equal.
-Finally, it is a header if it has no number, and a column that is not used has only numbers below it.
+The user selects a column by its header or by its number from 1. The first row of a TSV or CSV file is a header
+if a column is selected by its header, or if its cells include `source` and `target`. If a column is not
+selected, the first row is also a header if all its cells are distinct well-known names, such as `id`, `english`
+and `german`. Finally, it is a header if it contains no number, and an unused column has only numbers below it.
 
-Columns that are not named are those whose header is `source` and `target`, or the only ones that are left. If
-more are left, the user has to name them; only if nothing but a source is needed and there is no header, it is
-the first column.
+Columns that the user does not select are those with the headers `source` and `target`, or the only remaining
+ones. If more remain, the user must select them, with one exception: if only a source is needed and there is no
+header, the source is the first remaining column.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import NamedTuple
 
-from seqloom.data.lines import shown
+from seqloom.data.lines import display_name
 from seqloom.errors import SeqloomError
 
 _DELIMITERS = ",;\t"
 _SHOWN_CELL = 24  # characters of a cell in an error message
 _SHOWN_COLUMNS = 20  # columns in an error message
-_SEEN_NUMBERS = 2  # numbers that make a column one of numbers
+_SEEN_NUMBERS = 2  # numbers needed to recognise a numeric column
 
 _ROLES = """
 abstract action actions after answer article before body category clean code command comment complaint
@@ -50,25 +50,25 @@ _KNOWN = frozenset(f"{_ROLES} {_LANGUAGES}".split())
 
 @dataclass(frozen=True)
 class ColumnSelection:
-    """The columns that a reader needs; None is a column that the user has not named."""
+    """Columns that a reader needs; None is a column that the user has not selected."""
 
     source: str | None
-    targets: Sequence[str] | None = None  # empty: the reader needs no target
+    targets: Sequence[str] | None = None  # empty: no target is needed
     others: Sequence[str] = ()
 
     @property
     def named(self) -> list[str]:
-        """Every column that the user has named."""
+        """All columns that the user has selected."""
         return [name for name in (self.source, *(self.targets or ()), *self.others) if name is not None]
 
     @property
     def is_complete(self) -> bool:
-        """Whether the user has named every column that the reader needs."""
+        """Whether the user has selected every column that the reader needs."""
         return self.source is not None and self.targets is not None
 
 
 class ColumnPositions(NamedTuple):
-    """The columns of a selection, counted from 0."""
+    """Positions of the selected columns, from 0."""
 
     source: int
     targets: list[int]
@@ -77,23 +77,23 @@ class ColumnPositions(NamedTuple):
 
 @dataclass(frozen=True)
 class TableLayout:
-    """What the first rows of a table show."""
+    """Header and columns of a table, derived from its first rows."""
 
     path: str
-    header: list[str]  # empty: the table has none
+    header: list[str]  # empty if the table has none
     example: list[str]  # a typical row
-    widest: int  # the most columns of a row
+    widest: int  # largest number of columns in a row
 
     @classmethod
     def of(cls, path: str, rows: Sequence[list[str]], selection: ColumnSelection) -> TableLayout:
-        """Return the layout of a TSV or CSV file whose first rows, without empty ones, are given."""
+        """Return the layout of a TSV or CSV file from its first rows that are not empty."""
         first = rows[0] if rows else []
         header = first if _has_header(first, selection) or _is_above_numbers(rows, selection) else []
         widest = max(map(len, rows), default=0)
         return cls(path, header, header or _typical(rows), widest)
 
     def positions(self, selection: ColumnSelection) -> ColumnPositions:
-        """Return where the columns of a selection are; raise if that is not clear."""
+        """Return the positions of the selected columns; raise if they are ambiguous."""
         source = None if selection.source is None else self._position(selection.source)
         targets = [self._position(name) for name in selection.targets or ()]
         others = [self._position(name) for name in selection.others]
@@ -105,7 +105,7 @@ class TableLayout:
     def completed(
         self, selection: ColumnSelection, source: int | None, targets: list[int], others: list[int]
     ) -> ColumnPositions:
-        """Return these positions, and by the rule of this module those of columns that are not named."""
+        """Complete the positions of selected columns by the rules of this module."""
         missing = ["source"] if source is None else []
         missing += ["target"] if selection.targets is None else []
         free = [i for i in range(len(self.example)) if i not in (source, *targets, *others)]
@@ -116,13 +116,13 @@ class TableLayout:
             raise self._unclear(free, missing)
         else:
             width = len(self.example)
-            found = [*free, width, width + 1]  # a row without such a column is malformed
+            found = [*free, width, width + 1]  # rows without these columns are malformed
         if source is None:
             source = found.pop(0)
         return ColumnPositions(source, targets if selection.targets is not None else found[:1], others)
 
     def _is_first(self, selection: ColumnSelection) -> bool:
-        """Return whether the first column that is left is the source: nothing but a source is needed."""
+        """Return whether the source is the first remaining column, since only a source is needed."""
         return selection.targets is not None and not selection.targets and not self.header
 
     def _position(self, column: str) -> int:
@@ -133,7 +133,7 @@ class TableLayout:
             return names.index(column.strip())
         number = int(column)
         if number == 0:
-            raise SeqloomError("There is no column 0.", "columns are counted from 1")
+            raise SeqloomError("Invalid column 0.", "columns are numbered from 1")
         if number > self.widest > 0:
             raise no_column(self.path, column, self._all_shown())
         return number - 1
@@ -144,9 +144,9 @@ class TableLayout:
         options = [f"--{role}-column {quote(self._shown(i)) if self.header else i + 1}" for role, i in chosen]
         columns = ", ".join(self._all_shown())
         return SeqloomError(
-            f"{shown(self.path)} has {len(self.example)} columns ({columns}): which is the "
-            f"{' and which the '.join(missing)}?",
-            f"name them, e.g. {' '.join(options)}"
+            f"{display_name(self.path)} has {len(self.example)} columns ({columns}), "
+            f"so the {' and '.join(missing)} column{' is' if len(missing) == 1 else 's are'} ambiguous.",
+            f"select {'it' if len(missing) == 1 else 'them'}, e.g. {' '.join(options)}"
             + ("" if self.header else "; if the first row is a header, use its names"),
         )
 
@@ -167,31 +167,31 @@ class TableLayout:
 
 
 def is_number(column: str) -> bool:
-    """Return whether a column is given by its number."""
+    """Return whether a column is selected by its number."""
     return column.isdecimal() and len(column) < 10
 
 
 def no_column(path: str, column: str, names: Sequence[str]) -> SeqloomError:
     """Return the error for a column that the table does not have."""
     return SeqloomError(
-        f"{shown(path)} has no column {column!r}; its columns are: {', '.join(names) or 'none'}.",
-        "choose one, or a number from 1",
+        f"{display_name(path)} has no column {column!r}; its columns are: {', '.join(names) or 'none'}.",
+        "select one by name, or by number from 1",
     )
 
 
 def same_column(path: str, column: str) -> SeqloomError:
     """Return the error for a source column that is also a target column."""
     return SeqloomError(
-        f"Source and target are the same column of {shown(path)}: {column}.",
-        "name two columns with --source-column and --target-column",
+        f"Source and target are the same column of {display_name(path)}: {column}.",
+        "select two columns with --source-column and --target-column",
     )
 
 
 def delimiter(lines: Sequence[str]) -> str:
     """Return the delimiter of a CSV file that begins with these lines.
 
-    It is the first of comma, semicolon and tab that gives all records the same number of columns, at least two;
-    if there is none, it is the comma.
+    This is the first of comma, semicolon and tab that gives all records the same number of columns, at least
+    two; otherwise it is the comma.
     """
     return next((candidate for candidate in _DELIMITERS if _is_delimiter(candidate, lines)), _DELIMITERS[0])
 
@@ -212,8 +212,8 @@ def _has_header(cells: Sequence[str], selection: ColumnSelection) -> bool:
         return True
     if not selection.is_complete:
         return _names_columns(names)
-    place = int(selection.source or 1) - 1
-    return "target" in names and names[place : place + 1] == ["source"]
+    position = int(selection.source or 1) - 1
+    return "target" in names and names[position : position + 1] == ["source"]
 
 
 def _names_columns(names: Sequence[str]) -> bool:
@@ -224,7 +224,7 @@ def _names_columns(names: Sequence[str]) -> bool:
 
 
 def _is_above_numbers(rows: Sequence[list[str]], selection: ColumnSelection) -> bool:
-    """Return whether the first row has no number, and a column that is not used has only numbers below it."""
+    """Return whether the first row has no number, and an unused column has only numbers below it."""
     if len(rows) < _SEEN_NUMBERS + 1 or any(map(_is_numeric, rows[0])):
         return False
     columns = list(zip(*rows[1:], strict=False))
@@ -244,7 +244,7 @@ def _is_known(name: str) -> bool:
 
 
 def _typical(rows: Sequence[list[str]]) -> list[str]:
-    """Return the first row that has as many columns as most rows have."""
+    """Return the first row with the most common number of columns."""
     if not rows:
         return []
     [(width, _)] = Counter(map(len, rows)).most_common(1)

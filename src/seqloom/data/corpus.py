@@ -1,4 +1,4 @@
-"""A run's data: checked, split, tokenised once, and the same again when the run is resumed."""
+"""Data of a run: checked, split, tokenised once, and reproduced exactly when the run is resumed."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ PARTS: tuple[Part, Part] = ("train", "valid")
 
 
 class DataRecord(Settings):
-    """data.json of a run: what the data was, so that a resumed run sees the same or says what changed."""
+    """Content of data.json, by which a resumed run detects data files that have changed."""
 
-    files: dict[str, str]  # data file → its sha256
-    held_out: float  # the share of the training file that is the validation part
-    pairs: dict[str, int] = Field(default_factory=dict)  # training file → its pairs, held out or not
-    length_ratio: float | None = None  # target characters per source character of the training pairs
+    files: dict[str, str]  # data file → sha256
+    held_out: float  # fraction of the training data that is held out for validation
+    pairs: dict[str, int] = Field(default_factory=dict)  # training file → pairs, including held-out ones
+    length_ratio: float | None = None  # target characters per source character in the training pairs
 
 
 @dataclass
 class CharacterCounts:
-    """Characters of the pairs counted so far."""
+    """Running character counts of both sides."""
 
     source: int = 0
     target: int = 0
@@ -63,32 +63,32 @@ class CharacterCounts:
 
     @property
     def ratio(self) -> float | None:
-        """Target characters per source character; None of texts, which have no target."""
+        """Target characters per source character; None for text without targets."""
         return self.target / self.source if self.source and self.target else None
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What training needs of the data."""
+    """Data prepared for training."""
 
     tokenizers: TokenizerPair
     train: TokenStore | PairSource
     valid: TokenStore
-    valid_part: Part  # "train": there is nothing else to look at
+    valid_part: Part  # "train" if no pairs are held out
     valid_examples: Callable[[], Iterator[Example]]
     report: DataReport
     record: DataRecord
-    mixture: Mixture | None  # None: every pair is once in an epoch
-    pool: int  # pairs that are shuffled together
+    mixture: Mixture | None  # None: every pair once per epoch
+    pool: int  # number of pairs shuffled together
 
     @property
     def store(self) -> TokenStore:
-        """All training pairs at once, for the models that are counted; these never get a stream."""
+        """Training pairs as a store, for count-based models, which do not support streams."""
         assert isinstance(self.train, TokenStore)
         return self.train
 
     def batches(self, *, batch_tokens: int, seed: int, say: Say) -> Batches:
-        """The training pairs in batches."""
+        """Return the training pairs in batches."""
         if isinstance(self.train, PairSource):
             return WindowStream(self.train, batch_tokens=batch_tokens, seed=seed, say=say)
         return BatchStream(
@@ -97,14 +97,14 @@ class Prepared:
 
 
 class Corpus:
-    """The pairs that a configuration names. Everything is read as a stream, in as many passes as needed."""
+    """Pairs of a configuration, read as a stream in as many passes as needed."""
 
     def __init__(self, data: DataConfig, text: TextConfig) -> None:
         self.data, self.text = data, text
 
     def prepare(self, say: Say, tokenizers: TokenizerPair | None = None) -> Prepared:
         """Read and check all data, train tokenizers if none are given, and write the token stores."""
-        make_cache_folder("stores")  # if that fails, it is reported before the tokenizers are trained
+        make_cache_folder("stores")  # fail before training tokenizers, not after
         files, report = self._checksums(), DataReport()
         held_out, pairs, ratio = self._count(report)
         check_targets_are_text(self.data)
@@ -114,14 +114,14 @@ class Corpus:
             say(f"tokenizer: {note}")
         prepared = self._prepared(tokenizers, record, report)
         report.refuse_if_mostly_gone()
-        later = "; what the stream drops is told after each epoch" if self.data.stream else ""
+        later = "; lines dropped from the stream are reported after each epoch" if self.data.stream else ""
         say(f"data: {report.summary()}{later}")
         if prepared.valid_part == "train":
             if self.data.has("valid"):
                 raise SeqloomError(
-                    f"No validation pair is left: {report.summary()}.", "see data.max_length, or give others"
+                    f"No validation pairs are left: {report.summary()}.", "check data.max_length and the data"
                 )
-            say("data: too few pairs to hold any out, so validation measures the training pairs")
+            say("data: too few pairs to hold any out, so validation uses the training pairs")
         return prepared
 
     def _trained_tokenizers(self, record: DataRecord, say: Say) -> TokenizerPair:
@@ -138,13 +138,13 @@ class Corpus:
         for file in {**record.files, **now}:
             if now.get(file) != record.files.get(file):
                 raise SeqloomError(
-                    f"{file} has changed since the run was created, so training cannot continue exactly.",
+                    f"{file} has changed since the run was created, so training cannot be resumed exactly.",
                     "restore the file, or start a new run",
                 )
         return self._prepared(tokenizers, record, DataReport())
 
     def _checksums(self) -> dict[str, str]:
-        """The checksum of every data file."""
+        """Return the checksum of each data file."""
         sums = {}
         check_read_again(chain.from_iterable(self._shards(part) for part in PARTS))
         for file in (file for part in PARTS for shard in self._shards(part) for file in shard if file):
@@ -152,21 +152,21 @@ class Corpus:
                 sums[file] = sha256(Path(file))
             except OSError as error:
                 raise SeqloomError(
-                    f"The data file {file} cannot be read: {error.strerror}.", "check the path"
+                    f"Cannot read the data file {file}: {error.strerror}.", "check the path"
                 ) from error
         for part in self._parts() if self.text.tokenizer == "frames" else ():
-            sums[f"A file of features in the {part} data"] = self._feature_sum(part)
+            sums[f"A file of features in the {part} data"] = self._feature_checksum(part)
         return sums
 
     def _shards(self, part: Part) -> list[Shard]:
         return list(chain.from_iterable(corpora(self.data, part)))
 
     def _parts(self) -> list[Part]:
-        """The parts that are read from files; if none are named for training, reading says so."""
+        """Return the parts to read; a missing training part is included, and reading it raises an error."""
         return [part for part in PARTS if self.data.has(part) or part == "train"]
 
-    def _feature_sum(self, part: Part) -> str:
-        """Return one checksum of all feature files that the sources name, without missing ones and pipes."""
+    def _feature_checksum(self, part: Part) -> str:
+        """Return one checksum of all feature files of the sources, without missing files and pipes."""
         digest = hashlib.sha256()
         files = (feature_file(example.source) for example in read_corpus(self.data, part, DataReport()))
         for file in filterfalse(is_special, dict.fromkeys(files)):
@@ -177,18 +177,19 @@ class Corpus:
     def _count(self, report: DataReport) -> tuple[float, dict[str, int], float | None]:
         """Fill the report in one pass.
 
-        Return the share of the training data to hold out, the pairs by file, and the ratio of their lengths.
+        Return the fraction of training data to hold out, the number of pairs by file, and their length ratio.
         """
         counts: dict[Part, dict[str, int]] = {}
         lengths: dict[Part, CharacterCounts] = {}
         for part in self._parts():
             check_given(self.data, part)
-            own, lengths[part] = DataReport(), CharacterCounts()
+            part_report, lengths[part] = DataReport(), CharacterCounts()
             counts[part] = {
-                shard.file: sum(map(lengths[part].add, self._clean(shard, own))) for shard in self._shards(part)
+                shard.file: sum(map(lengths[part].add, self._clean(shard, part_report)))
+                for shard in self._shards(part)
             }
-            own.refuse_if_mostly_gone()
-            report.add(own)
+            part_report.refuse_if_mostly_gone()
+            report.add(part_report)
         pairs, ratio = counts["train"], lengths["train"].ratio
         if "valid" in counts:
             return 0.0, pairs, ratio
@@ -199,26 +200,29 @@ class Corpus:
         return clean(read_shard(self.data, shard, report), report)
 
     def _examples(self, part: Part, record: DataRecord) -> Iterator[Example]:
-        """The clean pairs of a part; the report was filled by the first pass."""
-        unheard = DataReport()
+        """Yield the clean pairs of a part; the first pass has already filled the report."""
+        unused = DataReport()
         if part == "valid" and self.data.has("valid"):
-            yield from clean(read_corpus(self.data, "valid", unheard), unheard)
+            yield from clean(read_corpus(self.data, "valid", unused), unused)
             return
-        for example in clean(read_corpus(self.data, "train", unheard), unheard):
+        for example in clean(read_corpus(self.data, "train", unused), unused):
             if self._is_held_out(example, record) == (part == "valid"):
                 yield example
 
     def _is_held_out(self, example: Example, record: DataRecord) -> bool:
-        return record.held_out > 0 and is_held_out(self._name(example), record.held_out)
+        return record.held_out > 0 and is_held_out(self._split_key(example), record.held_out)
 
-    def _name(self, example: Example) -> str:
-        """What tells a source from others: of a file of features the path from its table, wherever that is."""
+    def _split_key(self, example: Example) -> str:
+        """Return the text that decides whether a source is held out.
+
+        This is the source, or for a feature file its path relative to the table, so that data can be moved.
+        """
         if self.text.tokenizer != "frames":
             return example.source
         return os.path.relpath(example.source, os.path.dirname(example.file) or ".")
 
     def _readable(self, part: Part, record: DataRecord, store: TokenStore) -> Iterator[Example]:
-        """The pairs of a part without those whose file of features cannot be read."""
+        """Return the pairs of a part, without those whose feature file cannot be read."""
         if not store.features:
             return self._examples(part, record)
         dropped = {(line.file, line.line) for line in store.report.lines if line.dropped}
@@ -227,22 +231,22 @@ class Corpus:
     def _prepared(self, tokenizers: TokenizerPair, record: DataRecord, report: DataReport) -> Prepared:
         stored, valid = (self._store(part, tokenizers, record) for part in PARTS)
         report.add(valid.report)
-        if self.data.stream:  # what is in the store is the beginning of it
-            looked = stored.report
-            looked.total = len(stored) + looked.dropped
-            looked.refuse_if_mostly_gone()
+        if self.data.stream:  # the store holds only the beginning of the stream
+            beginning = stored.report
+            beginning.total = len(stored) + beginning.dropped
+            beginning.refuse_if_mostly_gone()
         else:
             report.add(stored.report)
-        # A corpus of a few pairs may have nothing to hold out; then the training pairs are looked at.
+        # A tiny corpus may have no held-out pairs; validation then uses the training pairs.
         part: Part = "valid" if len(valid) else "train"
-        looked_at = valid if len(valid) else stored
+        validation_store = valid if len(valid) else stored
         mixture = self._mixture(record.pairs if self.data.stream else stored.files)
         return Prepared(
             tokenizers=tokenizers,
             train=self._source(tokenizers, record, mixture) if self.data.stream else stored,
-            valid=looked_at,
+            valid=validation_store,
             valid_part=part,
-            valid_examples=lambda: self._readable(part, record, looked_at),
+            valid_examples=lambda: self._readable(part, record, validation_store),
             report=report,
             record=record,
             mixture=mixture,
@@ -250,24 +254,26 @@ class Corpus:
         )
 
     def _mixture(self, pairs: Mapping[str, int]) -> Mixture | None:
-        """How the corpora are mixed, if they are; there are so many pairs of each file."""
+        """Return the mixture of the corpora, if they are mixed; `pairs` is the number of pairs by file."""
         if not self.data.is_mixed:
             return None
         parts = corpora(self.data, "train")
         files = Counter(shard.file for shards in parts for shard in shards)
         file, times = files.most_common(1)[0]
         if times > 1:
-            raise SeqloomError(f"{file} is in {times} corpora of data.train.", "a weight needs it in one")
+            raise SeqloomError(
+                f"{file} is in {times} entries of data.train.", "a weighted mixture must contain each file once"
+            )
         sizes = [sum(pairs.get(shard.file, 0) for shard in shards) for shards in parts]
         if 0 in sizes:
             name = (*self.data.train, self.data.source)[sizes.index(0)]
-            raise SeqloomError(f"The corpus {name} has no pair to draw.", "leave it out of the mixture")
+            raise SeqloomError(f"The corpus {name} has no pairs.", "remove it from the mixture")
         temperature = self.data.temperature
         weights = by_temperature(sizes, temperature) if temperature else self.data.weights
         return Mixture(sizes, weights, window=self.data.shuffle_buffer)
 
     def _source(self, tokenizers: TokenizerPair, record: DataRecord, mixture: Mixture | None) -> PairSource:
-        """The training data as a stream."""
+        """Return the training data as a stream."""
         parts = corpora(self.data, "train") if mixture else [self._shards("train")]
         shards = [[self._streamed(shard, record) for shard in part] for part in parts]
         sizes = [sum(shard.pairs for shard in part) for part in shards]
@@ -292,8 +298,8 @@ class Corpus:
         )
 
     def _store(self, part: Part, tokenizers: TokenizerPair, record: DataRecord) -> TokenStore:
-        """The token store of a part, from the cache if it was written before; of a stream its beginning."""
-        # Noise is drawn anew whenever a batch is made; the others say in which order pairs are taken.
+        """Return the token store of a part, from the cache if possible; for a stream, of its beginning."""
+        # Excluded: noise, which is drawn for each batch, and options that only affect the order of pairs.
         options = self.data.model_dump_json(exclude={"noise", "weights", "temperature", "shuffle_buffer"})
         state = record.model_dump_json(include={"files", "held_out"})
         stores = make_cache_folder("stores")
@@ -302,10 +308,10 @@ class Corpus:
         if TokenStore.is_sound(folder):
             return TokenStore.open(folder)
         with only_cache_writer(folder):
-            if TokenStore.is_sound(folder):  # another process has written it in the meantime
+            if TokenStore.is_sound(folder):  # written by another process in the meantime
                 return TokenStore.open(folder)
             if folder.exists():
-                print(f"The token store {folder} is damaged or old; it is written again.", file=sys.stderr)
+                print(f"Token store {folder} is damaged or outdated; writing it again.", file=sys.stderr)
             return self._write_store(folder, part, tokenizers, record)
 
     def _write_store(
@@ -321,7 +327,7 @@ class Corpus:
 
 
 def keep_standard_input() -> str:
-    """A file in the cache with the content of standard input: training reads its data more than once."""
+    """Copy standard input to a file in the cache and return its path: training reads data more than once."""
     folder, digest = make_cache_folder("stdin"), hashlib.sha256()
     entry = folder / uuid4().hex
     with only_cache_writer(entry):
@@ -330,6 +336,6 @@ def keep_standard_input() -> str:
             while block := sys.stdin.buffer.read(1 << 20):
                 digest.update(block)
                 file.write(block)
-        path = folder / digest.hexdigest()  # no suffix: pairs or text, as the model wants it
+        path = folder / digest.hexdigest()  # no suffix: pairs or text, depending on the model
         draft.replace(path)
     return str(path)

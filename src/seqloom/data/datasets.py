@@ -1,4 +1,4 @@
-"""Named public data sets: address, licence, checksum, and a download that can be broken off and continued."""
+"""Public data sets: address, licence, checksums, and downloads that can be resumed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from seqloom.files import fsync, sha256
 from seqloom.locks import lock_of, locked_after_waiting
 
 CHUNK = 1 << 16
-TIMEOUT = 30.0  # seconds without an answer
-ATTEMPTS = 3  # connections per file before we leave it to the person
+TIMEOUT = 30.0  # seconds without a response
+ATTEMPTS = 3  # connections per file before giving up
 
-Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all
+Progress = Callable[[str, int, int], None]  # file name, bytes so far, total bytes
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file of a data set, relative to its address."""
+    """File of a data set, relative to its address."""
 
     name: str
     size: int
@@ -32,7 +32,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set that anybody can fetch."""
+    """Public data set."""
 
     name: str
     summary: str
@@ -68,7 +68,7 @@ DATASETS: dict[str, Dataset] = {MULTI30K.name: MULTI30K}
 
 
 def dataset(name: str) -> Dataset:
-    """The data set of that name, or an error that lists the nearest ones."""
+    """Return the data set with this name; raise an error with a suggestion if there is none."""
     if name not in DATASETS:
         raise unknown("data set", name, DATASETS)
     return DATASETS[name]
@@ -77,93 +77,95 @@ def dataset(name: str) -> Dataset:
 def get(
     name: str, folder: Path, *, address: str | None = None, on_progress: Progress | None = None
 ) -> list[Path]:
-    """The paths of the data set's files, all complete and correct; fetches those that are not there yet.
+    """Download the missing files of a data set, verify all files, and return their paths.
 
-    `address` is a mirror to use in place of the data set's own address; the checksums stay the same.
+    `address` is a mirror that replaces the address of the data set; the checksums stay the same.
     """
     chosen = dataset(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SeqloomError(
-            f"The folder {folder} cannot be made: {error.strerror}.", "choose another"
+            f"Cannot create the folder {folder}: {error.strerror}.", "choose another folder"
         ) from error
     base = address or chosen.address
     for file in chosen.files:
         path = folder / file.name
         if path.exists():
-            _verify_own(path, file)
+            _verify_existing(path, file)
             continue
-        with locked_after_waiting(lock_of(path), f"{path} is being fetched"):
-            if not path.exists():  # else another process has fetched it
+        with locked_after_waiting(lock_of(path), f"{path} is being downloaded"):
+            if not path.exists():  # another process may have downloaded it
                 report = on_progress or (lambda name, done, size: None)
-                _fetch(file, base, path, report, _by_hand(chosen, folder))
+                _download(file, base, path, report, _manual_hint(chosen, folder))
     return [folder / file.name for file in chosen.files]
 
 
-def _by_hand(chosen: Dataset, folder: Path) -> str:
+def _manual_hint(chosen: Dataset, folder: Path) -> str:
     missing = [file.name for file in chosen.files if not (folder / file.name).exists()]
     return (
-        f"run the command again to continue, or put these files from {chosen.address} into {folder} by hand: "
+        f"run the command again to resume, or download these files from {chosen.address} to {folder}: "
         + ", ".join(missing)
     )
 
 
-def _verify_own(path: Path, file: RemoteFile) -> None:
-    """Leaves a file that is there alone, whatever it is: it may be the person's own."""
+def _verify_existing(path: Path, file: RemoteFile) -> None:
+    """Check an existing file. A wrong file is never overwritten, since it may belong to the user."""
     if sha256(path) != file.sha256:
         raise SeqloomError(
-            f"{path} is there already, but it is not the file of the data set (its checksum differs).",
-            "move it away or choose another folder",
+            f"{path} already exists, but its checksum differs from the file of the data set.",
+            "move the file or choose another folder",
         )
 
 
-def _fetch(file: RemoteFile, base: str, path: Path, on_progress: Progress, by_hand: str) -> None:
+def _download(file: RemoteFile, base: str, path: Path, on_progress: Progress, hint: str) -> None:
     part = path.with_name(f"{path.name}.part")
     url = base.rstrip("/") + "/" + file.name
     for _ in range(ATTEMPTS):
-        _continue(url, part, file, on_progress, by_hand)
+        _resume(url, part, file, on_progress, hint)
         if part.stat().st_size >= file.size:
             break
     else:
         raise SeqloomError(
-            f"{url} broke off after {part.stat().st_size:,} of {file.size:,} bytes, {ATTEMPTS} times.", by_hand
+            f"The download of {url} stopped after {part.stat().st_size:,} of {file.size:,} bytes "
+            f"in {ATTEMPTS} attempts.",
+            hint,
         )
     found = sha256(part)
     if found != file.sha256:
         part.unlink()
         raise SeqloomError(
-            f"{url} is not the file that was expected: its SHA-256 is {found} instead of {file.sha256}.",
-            "the file was damaged on the way or changed at its source; try again, or fetch it by hand",
+            f"{url} has the wrong SHA-256 checksum: {found} instead of {file.sha256}.",
+            "the file was damaged in transit or has changed at its source; try again, or download it manually",
         )
     fsync(part)
     part.replace(path)
 
 
-def _continue(url: str, part: Path, file: RemoteFile, on_progress: Progress, by_hand: str) -> None:
-    """Appends to the part what one connection gives, beginning where the last one ended."""
+def _resume(url: str, part: Path, file: RemoteFile, on_progress: Progress, hint: str) -> None:
+    """Continue the partial file with one connection, from where the last one ended."""
     have = part.stat().st_size if part.exists() else 0
     if have == file.size:
         return
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
-            if answer.status != http.HTTPStatus.PARTIAL_CONTENT:  # the server knows no ranges and starts anew
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+            if response.status != http.HTTPStatus.PARTIAL_CONTENT:  # no support for ranges: start again
                 have = 0
             with part.open("ab" if have else "wb") as out:
-                while have <= file.size and (chunk := answer.read(CHUNK)):
+                while have <= file.size and (chunk := response.read(CHUNK)):
                     out.write(chunk)
                     have += len(chunk)
                     on_progress(file.name, have, file.size)
     except urllib.error.HTTPError as error:
         if error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            raise SeqloomError(f"{url} answers {error.code} {error.reason}.", by_hand) from error
-        part.write_bytes(b"")  # what we have does not belong to this file: the next attempt starts anew
+            raise SeqloomError(f"{url} returned {error.code} {error.reason}.", hint) from error
+        part.write_bytes(b"")  # the partial file does not match: the next attempt starts again
     except urllib.error.URLError as error:
-        raise SeqloomError(f"{url} cannot be reached: {error.reason}.", by_hand) from error
+        raise SeqloomError(f"Cannot reach {url}: {error.reason}.", hint) from error
     except (TimeoutError, ConnectionError, ssl.SSLError, http.client.HTTPException):
-        part.touch()  # the connection broke: the next attempt goes on from here
+        part.touch()  # the connection broke: the next attempt continues from here
     except OSError as error:
         raise SeqloomError(
-            f"{part} cannot be written: {error.strerror}.", "make room or choose another"
+            f"Cannot write {part}: {error.strerror}.", "free up disk space or choose another folder"
         ) from error

@@ -1,4 +1,4 @@
-"""Examples to rows of ids or frames that fit into the limits; what does not goes to the report."""
+"""Conversion of examples to ids or frames within the length limits; dropped lines go to the report."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from seqloom.types import Example
 
 Long = Literal["drop", "truncate", "error"]
 Row: TypeAlias = list[int] | Frames
-Ids = tuple[Row, ...]  # of the source, of the target, and perhaps the heads of the source's tokens
+Ids = tuple[Row, ...]  # source, target and, if the data has trees, the heads of the source tokens
 
-_CHUNK = 20_000  # examples that are tokenised at a time
-_CHUNK_OF_FRAMES = 200  # the same of files of features, which are larger
+_CHUNK = 20_000  # examples tokenised at a time
+_CHUNK_OF_FRAMES = 200  # fewer feature files, which are larger
 
 
 @dataclass(frozen=True)
 class Numericalizer:
-    """What makes rows of ids of examples; a source of frames may have `max_frames`, all else `max_length`."""
+    """Converter of examples to ids; `max_frames` limits sources of frames, `max_length` everything else."""
 
     tokenizers: TokenizerPair
     max_length: int
@@ -39,19 +39,19 @@ class Numericalizer:
 
     @property
     def features(self) -> int:
-        """The numbers in a frame of the source; 0 if it is ids."""
+        """Number of features per source frame; 0 if sources are ids."""
         return self.tokenizers.reader.size if self.tokenizers.frames else 0
 
     @property
     def dtypes(self) -> dict[str, np.dtype[Any]]:
-        """What the numbers of each side are stored as."""
+        """Storage type of each side."""
         both = {"source": _dtype(self.tokenizers.reader), "target": _dtype(self.tokenizers.target)}
         return {**both, "heads": np.dtype("<i4")} if self.trees else both
 
     def chunks(
         self, examples: Iterable[Example], report: DataReport, on_progress: Callable[[int], None] | None = None
     ) -> Iterator[list[Ids]]:
-        """The rows of all examples, some at a time; what is left out or cut goes to the report."""
+        """Yield the rows of all examples in chunks; dropped and truncated lines go to the report."""
         iterator, frames = iter(examples), self.tokenizers.frames
         limits = Limit(self.max_frames, "frames") if frames else Limit(self.max_length), Limit(self.max_length)
         while chunk := list(islice(iterator, _CHUNK_OF_FRAMES if frames else _CHUNK)):
@@ -70,9 +70,9 @@ def _dtype(tokenizer: Tokenizer | FrameReader) -> np.dtype[Any]:
 def encode(
     chunk: list[Example], tokenizers: TokenizerPair, threads: int, report: DataReport, *, trees: bool
 ) -> tuple[list[Example], Iterable[Ids]]:
-    """The examples that can be read, and the ids of both sides; the others go to the report.
+    """Return the readable examples and the ids of both sides; the other examples go to the report.
 
-    A text without target is a target without source: what is to be learned.
+    A text without a target becomes a target with an empty source: it is the text to be learned.
     """
     chunk, sources = _sources(chunk, tokenizers.reader, threads, report)
     targets = [example.source if example.target is None else example.target for example in chunk]
@@ -83,7 +83,7 @@ def encode(
 def _sources(
     chunk: list[Example], reader: Tokenizer | FrameReader, threads: int, report: DataReport
 ) -> tuple[list[Example], Sequence[Row]]:
-    """The examples whose sources can be read, and these; a file of features may turn out to be none."""
+    """Return the examples with readable sources, and the rows of these; feature files may be unreadable."""
     if not isinstance(reader, FrameReader):
         texts = [example.source if example.target is not None else "" for example in chunk]
         return chunk, reader.encode_batch(texts, threads)
@@ -100,7 +100,7 @@ def _sources(
 def _with_heads(
     chunk: Sequence[Example], ids: Iterable[Ids], tokenizer: Tokenizer, report: DataReport
 ) -> tuple[list[Example], list[Ids]]:
-    """The examples whose trees fit their tokens, and their ids with the heads."""
+    """Return the examples whose trees match their tokens, and their ids with the heads."""
     kept, rows = list[Example](), list[Ids]()
     for example, (source, target) in zip(chunk, ids, strict=True):
         try:
@@ -114,7 +114,7 @@ def _with_heads(
 
 
 class Limit(NamedTuple):
-    """The longest that a side may be."""
+    """Length limit of one side."""
 
     longest: int
     unit: str = "tokens"
@@ -132,31 +132,31 @@ def fit(
     long: Long,
     report: DataReport,
 ) -> list[Ids]:
-    """The pairs that are neither empty nor too long; longer ones are treated as `long` says."""
+    """Return the pairs that are neither empty nor too long; `long` sets how longer ones are handled."""
     kept: list[Ids] = []
-    most, most_of_target = limits
+    source_limit, target_limit = limits
     for example, (source, target, *trees) in zip(chunk, ids, strict=True):
         if not len(target) or (not len(source) and example.target is not None):
             side = "text" if example.target is None else "target" if len(source) else "source"
-            report.drop(example, f"{side} has no {most.unit if side == 'source' else 'tokens'}")
+            report.drop(example, f"{side} has no {source_limit.unit if side == 'source' else 'tokens'}")
             continue
-        if len(source) > most.longest or len(target) > most_of_target.longest:
-            side, length, limit = "source", len(source), most
-            if length <= most.longest:
-                side, length, limit = "target", len(target), most_of_target
+        if len(source) > source_limit.longest or len(target) > target_limit.longest:
+            side, length, limit = "source", len(source), source_limit
+            if length <= source_limit.longest:
+                side, length, limit = "target", len(target), target_limit
             if example.target is None:
                 side = "text"
             if long == "error":
                 raise SeqloomError(
                     f"{example.file or 'The data'}, line {example.line}: the {side} has {length} {limit.unit}, "
                     f"more than {limit.option}.",
-                    f"raise {limit.option.partition('=')[0]}, or choose --long drop or --long truncate",
+                    f"increase {limit.option.partition('=')[0]}, or use --long drop or --long truncate",
                 )
             if long == "drop":
                 report.drop(example, f"{side} longer than {limit.option} {limit.unit}")
                 continue
-            report.change(example, f"{side} cut to {limit.option} {limit.unit}")
-            source, target = source[: most.longest], target[: most_of_target.longest]
-            trees = [cut_heads(list(heads), most.longest) for heads in trees]
+            report.change(example, f"{side} truncated to {limit.option} {limit.unit}")
+            source, target = source[: source_limit.longest], target[: target_limit.longest]
+            trees = [cut_heads(list(heads), source_limit.longest) for heads in trees]
         kept.append((source, target, *trees))
     return kept

@@ -1,4 +1,4 @@
-"""Prepared pairs to the batches that a trainer is fed with, each process with its own rows."""
+"""Batches for the trainer; each process gets its share of the rows."""
 
 from __future__ import annotations
 
@@ -16,48 +16,50 @@ from seqloom.types import Batch
 
 
 class Feed(NamedTuple):
-    """This process's rows of a batch, and the place in the data that comes after it."""
+    """This process's rows of a batch, and the position in the data after it."""
 
     epoch: int
     batch: int
     data: Batch
-    target_tokens: int  # of all rows of the batch, in whichever process they are
+    target_tokens: int  # of all rows of the batch, over all processes
 
 
 Share: TypeAlias = tuple[Batch, int]  # rows of a batch, and the target tokens of all its rows
 
 
 def collator(noise: NoiseConfig, tokenizers: TokenizerPair, seed: int, *, in_place: bool) -> Collate[Batch]:
-    """Return the function that makes a batch of the examples at a position of the stream.
+    """Return the function that collates the examples at a position of the stream.
 
-    `in_place`: the targets stay at the masked positions, as in a masked language model.
+    `in_place`: targets are at the masked positions, as in a masked language model.
     """
     if noise.kind == "none":
-        return lambda tokens, indices, place: collate(tokens, indices)
-    tokenizer = tokenizers.source  # sources that are frames have no tokenizer, and no noise either
+        return lambda tokens, indices, position: collate(tokens, indices)
+    tokenizer = tokenizers.source  # fails for frames, which do not support noise
     return Noise(
         noise, mask=tokenizer.symbol(MASK), vocabulary=tokenizer.size, seed=seed, in_place=in_place
     ).collate
 
 
 def sharer(noise: NoiseConfig, make_batch: Collate[Batch], group: ProcessGroup) -> Collate[Share]:
-    """What makes this process's rows of a batch, and no others if it can."""
+    """Return the function that collates this process's rows of a batch, and only these if possible."""
 
-    def own(tokens: Tokens, indices: Indices, place: Position) -> Share:
-        batch = group.shard(len(indices), lambda rows: make_batch(tokens, indices[rows], place))
+    def collate_local(tokens: Tokens, indices: Indices, position: Position) -> Share:
+        batch = group.shard(len(indices), lambda rows: make_batch(tokens, indices[rows], position))
         return batch, tokens.target_tokens(indices)
 
-    def cut(tokens: Tokens, indices: Indices, place: Position) -> Share:
-        batch = make_batch(tokens, indices, place)
+    def collate_and_slice(tokens: Tokens, indices: Indices, position: Position) -> Share:
+        batch = make_batch(tokens, indices, position)
         return group.shard(len(indices), batch.rows), batch.target_tokens
 
-    return own if noise.kind == "none" else cut  # what is hidden is drawn for the whole batch
+    return collate_local if noise.kind == "none" else collate_and_slice  # noise is drawn for the entire batch
 
 
 def feeder(batches: Batches, make_share: Collate[Share]) -> Callable[[int, int], Iterator[Feed]]:
-    """Endless shares from a place on, some prepared ahead."""
+    """Return a function that yields batches without end from a position, with prefetching."""
 
     def feed(epoch: int, skip: int) -> Iterator[Feed]:
-        return prefetch(Feed(*place, *share) for place, share in batches.collated(epoch, skip, make_share))
+        return prefetch(
+            Feed(*position, *share) for position, share in batches.collated(epoch, skip, make_share)
+        )
 
     return feed

@@ -1,20 +1,20 @@
-"""How much of every corpus an epoch has, and where in it the epoch goes on."""
+"""Mixture of corpora: the share of each corpus in an epoch, and where the epoch continues in it."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-# Seeds of several numbers end with one of these: (1, 0) and (1, 0, 0) would give the same generator.
+# Seeds of several numbers end with one of these, since (1, 0) and (1, 0, 0) give the same generator.
 ORDER, WINDOW = 1, 2
 
 
 class Mixture:
-    """Epochs in windows, each of which takes from every corpus in proportion to its weight.
+    """Weighted mixture of corpora. Epochs consist of windows that draw from each corpus by its weight.
 
-    An epoch has about as many pairs as all corpora together. A corpus is endless, one pass behind the other,
-    and an epoch goes on in it where the last one stopped: a small one is repeated, a large one takes several
-    epochs. All of it follows from the numbers given, so every place can be found again.
+    An epoch has about as many pairs as all corpora together. A corpus is read without end, pass after pass, and
+    an epoch continues in it where the last one stopped: a small corpus is repeated, and a large one takes
+    several epochs. Everything follows from the arguments, so every position can be restored.
     """
 
     def __init__(self, sizes: Sequence[int], weights: Sequence[float], *, window: int) -> None:
@@ -25,35 +25,35 @@ class Mixture:
 
     @property
     def pairs(self) -> int:
-        """How many an epoch has."""
+        """Number of pairs per epoch."""
         return sum(self.quotas)
 
     def start(self, window: int) -> int:
-        """How many pairs of the epoch are in the windows before this one."""
+        """Return the number of pairs of the epoch before this window."""
         return sum(quota * window // self.windows for quota in self.quotas)
 
-    def window_of(self, place: int) -> int:
-        """The window that begins with this pair of the epoch or has it inside."""
-        return bisect_right(range(self.windows + 1), place, key=self.start) - 1
+    def window_of(self, position: int) -> int:
+        """Return the window that contains this pair of the epoch."""
+        return bisect_right(range(self.windows + 1), position, key=self.start) - 1
 
     def window(self, epoch: int, number: int) -> list[range]:
-        """The places of a window's pairs, by corpus, counted from the first epoch on."""
+        """Return the positions of the pairs of a window, by corpus, counted from the first epoch."""
         return [
             range(*(epoch * quota + quota * edge // self.windows for edge in (number, number + 1)))
             for quota in self.quotas
         ]
 
 
-def passes(places: range, size: int) -> Iterator[tuple[int, range]]:
-    """The places of an endless corpus as numbers of passes and places within one."""
-    first = places.start
-    while first < places.stop:
+def passes(positions: range, size: int) -> Iterator[tuple[int, range]]:
+    """Split positions in a repeated corpus into passes; yield pass numbers and positions within a pass."""
+    first = positions.start
+    while first < positions.stop:
         number, begin = divmod(first, size)
-        end = min(size, begin + places.stop - first)
+        end = min(size, begin + positions.stop - first)
         yield number, range(begin, end)
         first += end - begin
 
 
 def by_temperature(sizes: Sequence[int], temperature: float) -> list[float]:
-    """Weights n^(1/T): at 1 by size, towards infinity all alike (Arivazhagan et al. 2019)."""
+    """Return weights n^(1/T): T = 1 is by size, T → ∞ is uniform (Arivazhagan et al. 2019)."""
     return [float(size) ** (1 / temperature) for size in sizes]

@@ -1,4 +1,4 @@
-"""Texts with parts hidden, for models that learn to restore them."""
+"""Noise for denoising models: batches of texts with hidden tokens."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ Flags = NDArray[np.bool_]
 
 
 class Noise:
-    """Makes batches whose source is a text with tokens hidden.
+    """Collator of batches whose source is a text with hidden tokens.
 
-    What is hidden depends on the seed and the place in the stream alone: every pass over the data hides other
-    tokens, and a resumed run the same as one that never stopped.
+    The hidden tokens depend only on the seed and the position in the stream: each pass over the data hides
+    other tokens, and a resumed run hides the same ones as an uninterrupted run.
     """
 
     def __init__(self, config: NoiseConfig, *, mask: int, vocabulary: int, seed: int, in_place: bool) -> None:
         self._config, self._mask, self._vocabulary, self._seed = config, mask, vocabulary, seed
-        self._in_place = (
-            in_place  # True: a target token for every hidden one; False: the target is all the text
-        )
+        self._in_place = in_place  # True: one target per hidden token; False: the target is the entire text
 
-    def collate(self, tokens: Tokens, indices: Indices, place: Position) -> Batch:
-        """The batch of these texts as they are hidden at this place in the stream."""
-        random = np.random.default_rng([self._seed, *place])
+    def collate(self, tokens: Tokens, indices: Indices, position: Position) -> Batch:
+        """Return the batch of these texts with the noise of this position in the stream."""
+        random = np.random.default_rng([self._seed, *position])
         text = gather(tokens, "target", indices)
         if self._config.kind == "infill":
             return batch_of(self._infilled(text, random), text, indices)
@@ -43,59 +41,60 @@ class Noise:
         )
 
     def _replaced(self, ids: NDArray[Any], hidden: Flags, random: np.random.Generator) -> NDArray[Any]:
-        """Of the hidden some are kept, some any other token, most [MASK] (10, 10, 80 %: Devlin et al. 2019).
+        """Keep some of the hidden ids, replace some by random ids and most by [MASK].
 
-        The model cannot know which of the tokens before it are true, so it has to weigh every one of them.
+        Devlin et al. (2019) use 10, 10 and 80 %. The model cannot know which tokens are correct, so it has to
+        represent every one of them.
         """
         fate = random.random(len(ids))
         keep, swap = self._config.keep, self._config.keep + self._config.random
         drawn = random.integers(UNK + 1, self._vocabulary - 1, len(ids))
-        drawn += drawn >= self._mask  # any token but [MASK] itself
+        drawn += drawn >= self._mask  # any token except [MASK]
         replaced = np.where(fate < swap, drawn, self._mask)
         return np.where(hidden & (fate >= keep), replaced, ids)
 
     def _infilled(self, text: Rows, random: np.random.Generator) -> Rows:
-        """Every hidden span, however long, is one [MASK] (Lewis et al. 2020)."""
+        """Replace each hidden span by one [MASK], whatever its length (Lewis et al. 2020)."""
         row = np.repeat(np.arange(len(text.lengths)), text.lengths)
         hidden = spans(text.lengths, self._config.share, self._config.span, random)
-        goes_on = hidden & np.roll(hidden, 1) & (row == np.roll(row, 1))
-        goes_on[:1] = False
-        ids = np.where(hidden, self._mask, text.ids)[~goes_on]
-        return Rows(ids, np.bincount(row[~goes_on], minlength=len(text.lengths)))
+        continues = hidden & np.roll(hidden, 1) & (row == np.roll(row, 1))
+        continues[:1] = False
+        ids = np.where(hidden, self._mask, text.ids)[~continues]
+        return Rows(ids, np.bincount(row[~continues], minlength=len(text.lengths)))
 
     def _aligned(self, source: Rows, text: Rows, hidden: Flags, indices: Indices) -> Batch:
-        """The batch whose target has the true token where one is hidden; PAD elsewhere costs nothing."""
+        """Return the batch whose target is the true token at hidden positions, and PAD (no loss) elsewhere."""
         ids, lengths = with_eos(source)
-        wanted = torch.full_like(ids, PAD)
+        target = torch.full_like(ids, PAD)
         column = np.arange(len(hidden)) - np.repeat(np.cumsum(text.lengths) - text.lengths, text.lengths)
         row = np.repeat(np.arange(len(text.lengths)), text.lengths)
-        wanted[row[hidden], column[hidden]] = torch.from_numpy(text.ids[hidden].astype(np.int64))
+        target[row[hidden], column[hidden]] = torch.from_numpy(text.ids[hidden].astype(np.int64))
         return Batch(
             source=ids,
             source_lengths=lengths,
             index=torch.from_numpy(indices),
-            target_out=wanted,
+            target_out=target,
             target_lengths=lengths,
             target_tokens=int(hidden.sum()),
         )
 
 
 def choose(lengths: Indices, share: float, random: np.random.Generator) -> Flags:
-    """This share of each row's positions, at least one of each row, drawn with equal chances."""
+    """Draw this fraction of the positions of each row uniformly, at least one per row."""
     row = np.repeat(np.arange(len(lengths)), lengths)
-    order = np.lexsort((random.random(len(row)), row))  # row by row, each shuffled
+    order = np.lexsort((random.random(len(row)), row))  # shuffled within each row
     rank = np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    wanted = np.maximum(1, np.rint(share * lengths)).astype(np.int64)
+    counts = np.maximum(1, np.rint(share * lengths)).astype(np.int64)
     chosen = np.empty(len(row), np.bool_)
-    chosen[order] = rank < wanted[row]
+    chosen[order] = rank < counts[row]
     return chosen
 
 
 def spans(lengths: Indices, share: float, span: float, random: np.random.Generator) -> Flags:
-    """About this share of all positions, in spans of that length on average, at least one in each row.
+    """Draw about this fraction of all positions in spans of this mean length, at least one per row.
 
-    Spans that begin anywhere at a rate r overlap, and leave exp(-r · length) uncovered: so r = -log(1 - share)
-    / length. In short rows the one that each must have makes it more, the end that cuts spans makes it less.
+    Spans that begin at a rate r overlap, and leave exp(-r · length) uncovered, so r = -log(1 - share) / length.
+    In short rows, the minimum of one span increases the fraction, and truncation at the end decreases it.
     """
     ends = np.cumsum(lengths)
     row = np.repeat(np.arange(len(lengths)), lengths)

@@ -1,7 +1,7 @@
-"""How large the pages of a Parquet file are when they are unpacked, read from their headers.
+"""Uncompressed page sizes of a Parquet file, read from the page headers.
 
-The footer of a file has such numbers, too, but a forged one may be wrong: readers go by the headers.
-A header is a Thrift structure in the compact protocol: github.com/apache/parquet-format, PageHeader.
+The footer also has sizes, but they may be forged, and readers use those of the headers. A header is a Thrift
+structure in the compact protocol: github.com/apache/parquet-format, PageHeader.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 _DICTIONARY_PAGE = 2
-_PREFIX_ENCODING = "DELTA_BYTE_ARRAY"  # a cell may repeat the beginning of the one before it
+_PREFIX_ENCODING = "DELTA_BYTE_ARRAY"  # a cell may repeat the prefix of the previous one
 
 
 class PageSizes(NamedTuple):
-    """Bytes of unpacked pages."""
+    """Largest uncompressed page sizes in bytes."""
 
     largest_page: int = 0
-    largest_repeated: int = 0  # of pages whose bytes may be part of many cells
+    largest_repeated: int = 0  # of pages whose bytes may occur in many cells
 
 
 def unpacked_sizes(path: str, metadata: Any, columns: set[str]) -> PageSizes:
-    """Return the largest sizes of the pages of these columns; `metadata` is pyarrow's."""
+    """Return the largest page sizes of these columns; `metadata` is that of pyarrow."""
     sizes = PageSizes()
     with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
@@ -38,14 +38,14 @@ def unpacked_sizes(path: str, metadata: Any, columns: set[str]) -> PageSizes:
 
 
 def _extent(chunk: Any) -> tuple[int, int]:
-    """Return the first byte of a column chunk, and the byte after its last one."""
+    """Return the offset of the first byte of a column chunk, and of the byte after its last one."""
     offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)
     start = max(0, min((offset for offset in offsets if offset), default=0))
     return start, start + chunk.total_compressed_size
 
 
 def _pages(content: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the type and the unpacked size of every page; stop where there is no header."""
+    """Yield the type and the uncompressed size of each page; stop at an invalid header."""
     while start < min(end, len(content)):
         reader = _CompactReader(content, start)
         try:
@@ -55,17 +55,17 @@ def _pages(content: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int]
         if 2 not in header or header.get(3, -1) < 0:
             return
         yield header.get(1, 0), header[2]
-        start = reader.place + header[3]
+        start = reader.offset + header[3]
 
 
 class _CompactReader:
-    """Thrift's compact protocol, as far as page headers need it."""
+    """Reader of the subset of Thrift's compact protocol that page headers use."""
 
-    def __init__(self, content: mmap.mmap, place: int) -> None:
-        self._content, self.place = content, place
+    def __init__(self, content: mmap.mmap, offset: int) -> None:
+        self._content, self.offset = content, offset
 
     def integers(self) -> dict[int, int]:
-        """Read a structure; return its integers by field number."""
+        """Read a structure and return its integers by field number."""
         found, field = dict[int, int](), 0
         while head := self._byte():
             field = field + (head >> 4) if head >> 4 else self._integer()
@@ -76,8 +76,8 @@ class _CompactReader:
         return found
 
     def _byte(self) -> int:
-        self.place += 1
-        return self._content[self.place - 1]
+        self.offset += 1
+        return self._content[self.offset - 1]
 
     def _unsigned(self) -> int:
         value = shift = 0
@@ -85,7 +85,7 @@ class _CompactReader:
             value |= (byte & 127) << shift
             shift += 7
             if shift > 63:
-                raise IndexError("a number that is too long")
+                raise IndexError("number too long")
         return value | byte << shift
 
     def _integer(self) -> int:
@@ -93,10 +93,10 @@ class _CompactReader:
         return value >> 1 ^ -(value & 1)
 
     def _skip(self, kind: int) -> None:
-        """Skip a value that is not an integer: a boolean, a number of fixed size, a text or a structure."""
+        """Skip a value that is not an integer: a boolean, a fixed-size number, a string or a structure."""
         if kind == 12:
             self.integers()
         elif kind in (3, 7, 8):
-            self.place += {3: 1, 7: 8}.get(kind) or self._unsigned()
+            self.offset += {3: 1, 7: 8}.get(kind) or self._unsigned()
         elif kind not in (1, 2):
-            raise IndexError("a kind of value that no page header has")
+            raise IndexError("unexpected type in a page header")

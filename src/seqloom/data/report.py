@@ -1,4 +1,4 @@
-"""Dropped and changed lines with their reasons: nothing leaves a corpus silently."""
+"""Report of dropped and changed lines with their reasons: no line is dropped silently."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from seqloom.errors import SeqloomError
 from seqloom.files import write_json
 from seqloom.types import Example
 
-LONGEST_TEXT = 1000  # characters of a line that the report repeats; a longer one ends in an ellipsis
-LISTED = 10_000  # lines that are listed of each reason; more are only counted, so that memory has a bound
-SHOWN_REASONS = 4  # on the screen; the file has all
+LONGEST_TEXT = 1000  # characters of a line in the report; longer lines end with an ellipsis
+LISTED = 10_000  # lines listed per reason; more are only counted, which bounds memory
+SHOWN_REASONS = 4  # in the summary; the file has all
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedLine:
-    """A line that was dropped or changed, and why."""
+    """Dropped or changed line with its reason."""
 
     file: str
     line: int
     reason: str
     text: str
-    dropped: bool = True  # False: it goes on, changed
+    dropped: bool = True  # False: kept, but changed
 
 
 @dataclass
 class DataReport:
-    """What happened to the lines of a corpus. Readers count every record in `total`, later steps drop.
+    """Counts of read, dropped and changed lines. Readers count each record in `total`; later steps drop some.
 
-    A reason stands for one thing: its lines are all dropped, or all changed.
+    All lines with the same reason are dropped, or all are changed.
     """
 
     total: int = 0
-    lines: list[ReportedLine] = field(default_factory=list)  # the first of each reason
+    lines: list[ReportedLine] = field(default_factory=list)  # the first lines of each reason
     counts: Counter[str] = field(default_factory=Counter)  # dropped and changed lines by reason
 
     @property
@@ -55,20 +55,20 @@ class DataReport:
         return self.total - self.dropped
 
     def add(self, other: DataReport) -> None:
-        """Takes over what another report has counted and listed."""
+        """Add the counts and lines of another report."""
         self.total += other.total
         self.lines += other.lines
         self.counts += other.counts
 
     def drop(self, example: Example, reason: str) -> None:
-        """Lists a line that does not go on."""
-        self._list(example, reason, dropped=True)
+        """Record a dropped line."""
+        self._record(example, reason, dropped=True)
 
     def change(self, example: Example, reason: str) -> None:
-        """Lists a line that goes on changed, e.g. truncated."""
-        self._list(example, reason, dropped=False)
+        """Record a line that is kept, but changed, e.g. truncated."""
+        self._record(example, reason, dropped=False)
 
-    def _list(self, example: Example, reason: str, *, dropped: bool) -> None:
+    def _record(self, example: Example, reason: str, *, dropped: bool) -> None:
         self.counts[reason] += 1
         if self.counts[reason] > LISTED:
             return
@@ -78,7 +78,7 @@ class DataReport:
         self.lines.append(ReportedLine(example.file, example.line, reason, text, dropped))
 
     def summary(self) -> str:
-        """One line for the screen: how many were kept, and what became of the others."""
+        """Return a one-line summary: the number of lines kept, and the reasons for the others."""
         common = self.counts.most_common(SHOWN_REASONS)
         reasons = [f"{count:,} {reason}" for reason, count in common]
         if rest := self.counts.total() - sum(count for _, count in common):
@@ -87,21 +87,21 @@ class DataReport:
         return f"{text} ({', '.join(reasons)})" if reasons else text
 
     def refuse_if_mostly_gone(self) -> None:
-        """Raises when less than half of the lines is left: such a file was read in the wrong way."""
+        """Raise if more than half of the lines are dropped, which indicates wrong options."""
         if self.total == 0:
-            raise SeqloomError("The data has no lines.", "give files with at least one pair")
+            raise SeqloomError("The data is empty.", "give files with at least one pair")
         if 2 * self.dropped > self.total:
             reason, _ = self.drops.most_common(1)[0]
             first = next(line for line in self.lines if line.reason == reason)
             raise SeqloomError(
-                f"{self.dropped:,} of {self.total:,} lines had to be dropped, mostly for: {reason} "
-                f"(the first is {first.file}, line {first.line}: {first.text[:80]!r}).",
-                "check the file's format and columns (data.format, data.source_column, data.target_column) "
+                f"{self.dropped:,} of {self.total:,} lines were dropped. Most frequent reason: {reason} "
+                f"(first in {first.file}, line {first.line}: {first.text[:80]!r}).",
+                "check the format and the columns (data.format, data.source_column, data.target_column) "
                 "and data.max_length",
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of data-report.json."""
+        """Return the content of data-report.json."""
         return {
             "total": self.total,
             "kept": self.kept,
@@ -111,19 +111,19 @@ class DataReport:
         }
 
     def save(self, path: str | Path) -> None:
-        """Writes data-report.json whole or not at all."""
+        """Write data-report.json atomically."""
         write_json(Path(path), self.as_dict())
 
     @classmethod
     def load(cls, path: str | Path) -> DataReport:
-        """The report that `save` wrote."""
+        """Load the report that `save` wrote."""
         values = json.loads(Path(path).read_text(encoding="utf-8"))
         lines = [ReportedLine(**line) for line in values["lines"]]
         return cls(values["total"], lines, Counter(values["counts"]))
 
 
 def clean(examples: Iterable[Example], report: DataReport) -> Iterator[Example]:
-    """The examples that have something on both sides; the others go to the report."""
+    """Yield the examples without an empty side; the others go to the report."""
     for example in examples:
         if not example.source.strip():
             report.drop(example, "empty source")

@@ -1,4 +1,4 @@
-"""The files that a name in the options stands for: one file, a folder, or a pattern such as web/*.parquet."""
+"""Expansion of data options to files: a single file, a folder, or a pattern such as web/*.parquet."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from seqloom.files import is_special
 
 
 class Shard(NamedTuple):
-    """A table or a text, or two aligned files."""
+    """Table, text file, or two aligned files."""
 
     file: str
     target: str | None = None
 
 
 def corpora(config: DataConfig, part: Part) -> list[list[Shard]]:
-    """The shards of a part, by corpus: each name in the options is one, whatever it stands for."""
+    """Return the shards of a part by corpus; each entry of an option is one corpus."""
     train = part == "train"
     source, target = (config.source, config.target) if train else (config.valid_source, config.valid_target)
     if source is not None and target is not None:
@@ -32,37 +32,35 @@ def corpora(config: DataConfig, part: Part) -> list[list[Shard]]:
 
 
 def _aligned(source: str, target: str) -> list[Shard]:
-    """The files of both sides, first with first in the order of their names."""
+    """Pair the files of both sides in the order of their names."""
     sources, targets = files(source, "text"), files(target, "text")
     if len(sources) != len(targets):
         raise SeqloomError(
-            f"{source} stands for {len(sources)} files, but {target} for {len(targets)}.",
-            "each source needs its target; they are paired in the order of their names",
+            f"{source} matches {len(sources)} files, but {target} matches {len(targets)}.",
+            "give one target file per source file; they are paired in the order of their names",
         )
     return [Shard(*both) for both in zip(sources, targets, strict=True)]
 
 
 def files(name: str, format: Format) -> list[str]:
-    """What a name stands for, sorted; the name itself if it is neither a folder nor a pattern.
+    """Return the files of a folder or pattern, sorted; any other name is returned unchanged.
 
-    Of a folder these are its tables by their suffixes, or all files if the format is given.
+    The files of a folder are those with the suffix of a table, or all files if the format is given.
     """
     path = Path(name)
-    if os.path.isdir(name):  # unlike Path's, no error if there can be no such name
+    if os.path.isdir(name):  # Path.is_dir raises if the name is invalid
         inside = (entry for entry in sorted(path.iterdir()) if entry.is_file() and entry.name[0] != ".")
         found = [str(entry) for entry in inside if format != "auto" or _is_table(str(entry))]
-        kind = "tables (TSV, CSV, JSONL, Parquet) by their suffix" if format == "auto" else "files"
-        hint = "name the files, or say data.format" if format == "auto" else "name another folder"
+        kind = "TSV, CSV, JSONL or Parquet files" if format == "auto" else "files"
+        hint = "list the files, or set data.format" if format == "auto" else "choose another folder"
         if not found:
-            raise SeqloomError(f"The folder {name} has no {kind}.", hint)
+            raise SeqloomError(f"The folder {name} contains no {kind}.", hint)
         return found
     if not has_magic(name) or os.path.exists(name):
         return [name]
     found = [file for file in sorted(glob(name, recursive=True)) if os.path.isfile(file)]
     if not found:
-        raise SeqloomError(
-            f"No file is called like {name}.", "check the pattern; ** stands for folders of any depth"
-        )
+        raise SeqloomError(f"No file matches {name}.", "check the pattern; ** matches folders at any depth")
     return found
 
 
@@ -71,10 +69,10 @@ def _is_table(file: str) -> bool:
 
 
 def check_read_again(shards: Iterable[Shard]) -> None:
-    """Raise an error if a file can be read only once, as a pipe: training reads its data several times."""
+    """Raise if a file, such as a pipe, can be read only once: training reads its data several times."""
     for file in (file for shard in shards for file in shard if file):
         if is_special(file):
             raise SeqloomError(
-                f"The data file {file} is a pipe or a device, and training reads its data more than once.",
-                "give a file; or - and send the data to standard input",
+                f"The data file {file} is a pipe or a device, but training reads its data more than once.",
+                "use a regular file, or - and send the data to standard input",
             )

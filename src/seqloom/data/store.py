@@ -1,4 +1,4 @@
-"""Tokenised pairs, or frames and tokens, in memory-mapped files: written once, read without loading."""
+"""Token store: tokenised pairs, or frames and tokens, in memory-mapped files."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ _REPORT = "data-report.json"
 
 
 class Tokens:
-    """The ids of every pair, without BOS and EOS, and perhaps heads: the tree of each source.
+    """Ids of pairs, without BOS and EOS, and optionally the heads of the source tokens.
 
-    A source may be frames, (S, F) float32, instead.
+    Sources may also be frames, (S, F) float32.
     """
 
     def __init__(
         self, ids: dict[str, NDArray[Any]], offsets: dict[str, NDArray[np.int64]], features: int
     ) -> None:
-        self.features = features  # F of a source of frames; 0: they are ids
-        self.ids, self.offsets = ids, offsets  # by side; those of pair i are from offsets[i] to offsets[i + 1]
+        self.features = features  # F for sources of frames; 0 for ids
+        self.ids, self.offsets = ids, offsets  # by side; pair i is from offsets[i] to offsets[i + 1]
         self._count = len(offsets["source"]) - 1
         if features:
             self.ids["source"] = ids["source"].reshape(-1, features)
 
     @classmethod
     def of(cls, examples: Iterable[Example], encoder: Numericalizer, report: DataReport) -> Tokens:
-        """These examples, in memory; what is left out or cut goes to the report."""
+        """Encode examples in memory; dropped and truncated lines go to the report."""
         dtypes = encoder.dtypes
         ids = {side: [np.empty(0, dtype)] for side, dtype in dtypes.items()}
         lengths = {side: [0] for side in dtypes}
         for rows in encoder.chunks(examples, report):
-            for place, (side, dtype) in enumerate(dtypes.items()):
-                ids[side].append(np.frombuffer(_bytes([row[place] for row in rows], dtype), dtype))
-                lengths[side] += [len(row[place]) for row in rows]
+            for column, (side, dtype) in enumerate(dtypes.items()):
+                ids[side].append(np.frombuffer(_bytes([row[column] for row in rows], dtype), dtype))
+                lengths[side] += [len(row[column]) for row in rows]
         return cls(
             {side: np.concatenate(parts) for side, parts in ids.items()},
             {side: np.cumsum(numbers, dtype=_OFFSET) for side, numbers in lengths.items()},
@@ -62,20 +62,20 @@ class Tokens:
         return self._count
 
     def source(self, i: int) -> NDArray[Any]:
-        """The source ids of pair i, (S,), or its frames, (S, F)."""
+        """Return the source ids of pair i, (S,), or its frames, (S, F)."""
         return self._row("source", i)
 
     def target(self, i: int) -> NDArray[Any]:
-        """The target ids of pair i."""
+        """Return the target ids of pair i."""
         return self._row("target", i)
 
     def lengths(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The source and the target lengths of the pairs from start to stop; EOS is not counted."""
+        """Return the source and target lengths of the pairs from start to stop, without EOS."""
         source, target = (np.diff(self.offsets[side][start : stop + 1]) for side in _SIDES)
         return source, target
 
     def target_tokens(self, indices: NDArray[np.int64]) -> int:
-        """How many tokens the targets of these pairs have, each with its EOS."""
+        """Return the number of target tokens of these pairs, including EOS."""
         offsets = self.offsets["target"]
         return int((offsets[indices + 1] - offsets[indices]).sum()) + len(indices)
 
@@ -85,12 +85,12 @@ class Tokens:
 
 
 class TokenStore(Tokens):
-    """Tokens in files. Nothing is in memory but what is asked for."""
+    """Tokens in memory-mapped files, loaded on access."""
 
     def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
         self.folder = folder
         self.token_counts: dict[str, int] = meta["tokens"]
-        self.files: dict[str, int] = meta["files"]  # how many pairs are of each data file, in their order
+        self.files: dict[str, int] = meta["files"]  # number of pairs per data file, in order
         self._maps: list[mmap.mmap] = []
         super().__init__(
             {side: self._map(f"{side}.bin", np.dtype(dtype)) for side, dtype in meta["dtypes"].items()},
@@ -105,17 +105,17 @@ class TokenStore(Tokens):
             self._maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         return np.frombuffer(self._maps[-1], dtype)
 
-    def forget(self) -> None:
-        """Gives the pages that were read back to the system, which still has them if it has room.
+    def release_pages(self) -> None:
+        """Return the pages that were read to the system, which may keep them in its cache.
 
-        Otherwise a process that reads a whole store would seem to need all its size.
+        Otherwise the memory of a process that reads an entire store seems to grow to the size of the store.
         """
-        for one in self._maps if hasattr(mmap, "MADV_DONTNEED") else ():
-            one.madvise(mmap.MADV_DONTNEED)
+        for mapped in self._maps if hasattr(mmap, "MADV_DONTNEED") else ():
+            mapped.madvise(mmap.MADV_DONTNEED)
 
     @property
     def report(self) -> DataReport:
-        """What was left out or cut when the store was written."""
+        """Lines that were dropped or truncated when the store was written."""
         return DataReport.load(self.folder / _REPORT)
 
     @classmethod
@@ -127,10 +127,10 @@ class TokenStore(Tokens):
         *,
         on_progress: Callable[[int], None] | None = None,
     ) -> TokenStore:
-        """The store of these examples, which appears in `folder` complete or not at all.
+        """Write a store of these examples to `folder` atomically, and open it.
 
-        Whatever is left out or cut is in the store's own `report`; `on_progress` hears how many more examples
-        have been read.
+        Dropped and truncated lines are in the `report` of the store; `on_progress` is called with the number of
+        examples read since its last call.
         """
         folder = Path(folder)
         report = DataReport()
@@ -142,51 +142,51 @@ class TokenStore(Tokens):
                 report.save(draft / _REPORT)
         except OSError as error:
             raise SeqloomError(
-                f"The token store {folder} cannot be written: {error.strerror or error}.",
-                "make room for it, or set SEQLOOM_CACHE to another folder",
+                f"Cannot write the token store {folder}: {error.strerror or error}.",
+                "free up disk space, or set SEQLOOM_CACHE to another folder",
             ) from error
         return cls.open(folder)
 
     @classmethod
     def open(cls, folder: str | Path) -> TokenStore:
-        """Open the store in that folder; `is_sound` reads it through to see that no bit of it has changed."""
+        """Open the store in a folder, checking file sizes only; `is_sound` verifies the checksums."""
         folder = Path(folder)
         meta = _complete_meta(folder)
         if meta is None:
             raise SeqloomError(
                 f"The token store {folder} is incomplete or damaged.",
-                "delete that folder; it is written again from the data",
+                "delete the folder; it will be rebuilt from the data",
             )
         return cls(folder, meta)
 
     @staticmethod
     def is_complete(folder: Path) -> bool:
-        """Whether a store was written there and all its files have their full size."""
+        """Return whether the folder contains a store whose files have the recorded sizes."""
         return _complete_meta(folder) is not None
 
     @staticmethod
     def is_sound(folder: Path) -> bool:
-        """Whether a store was written there and all its files have their checksums: reads every byte once."""
+        """Return whether the folder contains a store whose files have the recorded checksums (a full read)."""
         meta = _complete_meta(folder)
         return meta is not None and all(sha256(folder / name) == sum for name, sum in meta["sha256"].items())
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what earlier versions left when they were killed: KEY.partial-PID, if that process is gone."""
+    """Remove the partial stores (KEY.partial-PID) of killed processes, which earlier versions left."""
     for store in folder.glob("*.partial-*"):
         try:
             os.kill(int(store.name.rpartition("-")[2]), 0)
         except (ProcessLookupError, ValueError, OverflowError):
             shutil.rmtree(store, ignore_errors=True)
-        except PermissionError:  # it runs, for another user
+        except PermissionError:  # the process runs as another user
             continue
 
 
 def cache_key(*parts: str) -> str:
-    """A hash of all that a store depends on."""
+    """Return a hash of everything that determines a store."""
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(hashlib.sha256(part.encode()).digest())  # of equal width: ("ab", "c") is not ("a", "bc")
+        digest.update(hashlib.sha256(part.encode()).digest())  # fixed width: ("ab", "c") ≠ ("a", "bc")
     return digest.hexdigest()
 
 
@@ -215,8 +215,8 @@ class _Writer:
         self._sums[name].update(content)
 
     def append(self, pairs: Sequence[Ids], file: str) -> None:
-        for place, side in enumerate(self._ends):
-            rows = [pair[place] for pair in pairs]
+        for column, side in enumerate(self._ends):
+            rows = [pair[column] for pair in pairs]
             ends = self._ends[side] + np.cumsum([len(row) for row in rows], dtype=_OFFSET)
             self._write(f"{side}.bin", _bytes(rows, self._dtypes[side]))
             self._write(f"{side}.idx", ends.tobytes())

@@ -1,4 +1,4 @@
-"""Batches of a corpus that is tokenised while it is read: nothing is stored, and memory holds two windows."""
+"""Batches of a corpus that is tokenised while it is read, with two windows in memory and no token store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class StreamedShard:
-    """A file of so many pairs, read anew in each pass."""
+    """File that is read again in each pass, and its number of pairs."""
 
     pairs: int
     read: Callable[[], Iterator[Example]]
@@ -30,11 +30,11 @@ class StreamedShard:
 
 @dataclass(frozen=True)
 class PairSource:
-    """What is streamed: corpora of shards, how they are mixed, and what becomes of their pairs."""
+    """Corpora of shards to stream, their mixture, and the filter and encoder of their pairs."""
 
     corpora: Sequence[Sequence[StreamedShard]]
     mixture: Mixture
-    keep: Callable[[Example], bool]  # False: held out, so it has a place in a window but is in no batch
+    keep: Callable[[Example], bool]  # False for held-out pairs, which count in a window but are in no batch
     encoder: Numericalizer
 
     def __len__(self) -> int:
@@ -42,10 +42,10 @@ class PairSource:
 
 
 class WindowStream:
-    """Batches of windows of a stream, each window shuffled and cut into batches by itself.
+    """Batches of a stream of windows; each window is shuffled and divided into batches separately.
 
-    The place in an epoch is the number of pairs that are done, so from it alone follows which shard to open and
-    how many of its pairs to pass by. Pairs that are dropped or held out count as done with their window.
+    The position in an epoch is the number of pairs that are done, which determines the shard to open and the
+    number of its pairs to skip. Dropped and held-out pairs count as done at the end of their window.
     """
 
     def __init__(
@@ -61,31 +61,31 @@ class WindowStream:
 
     @property
     def per_epoch(self) -> int:
-        """How many pairs an epoch has."""
+        """Number of pairs in an epoch."""
         return self._mixture.pairs
 
     def collated(self, epoch: int, skip: int, collate: Collate[T]) -> Iterator[tuple[Position, T]]:
-        """Endless batches after the first `skip` pairs of that epoch, each with the position after it."""
+        """Yield batches without end after `skip` pairs of an epoch, each with the position after it."""
         for position, tokens, indices in self._chosen(epoch, skip):
             yield position, collate(tokens, indices, position)
 
     def _chosen(self, epoch: int, skip: int) -> Iterator[tuple[Position, Tokens, Indices]]:
         first = self._mixture.window_of(skip)
-        # The next window is read and tokenised while batches of this one are in use.
+        # The next window is read and tokenised while the batches of this one are in use.
         for current, number, tokens in prefetch(self._windows(epoch, first), depth=1):
             done, end = self._mixture.start(number), self._mixture.start(number + 1)
             random = np.random.default_rng([self._seed, current, number, WINDOW])
             batches = batches_of(tokens, [range(len(tokens))], self._batch_tokens, random)
-            for left, batch in zip(reversed(range(len(batches))), batches, strict=True):
+            for remaining, batch in zip(reversed(range(len(batches))), batches, strict=True):
                 done += len(batch)
-                position = Position(current, done if left else end)
+                position = Position(current, done if remaining else end)
                 if position > (epoch, skip):
                     yield position, tokens, batch
 
     def _windows(self, epoch: int, first: int) -> Iterator[tuple[int, int, Tokens]]:
-        """Endless windows from that one of an epoch on: epoch, number and pairs."""
+        """Yield windows without end from a window of an epoch: epoch, window number and pairs."""
         begin = self._mixture.window(epoch, first)
-        readers = [self._endless(corpus, places.start) for corpus, places in enumerate(begin)]
+        readers = [self._endless(corpus, positions.start) for corpus, positions in enumerate(begin)]
         for current in count(epoch):
             report = DataReport()
             for number in range(first, self._mixture.windows):
@@ -94,15 +94,15 @@ class WindowStream:
                     pair for reader, take in zip(readers, takes, strict=True) for pair in islice(reader, take)
                 )
                 yield current, number, self._tokens(examples, report)
-            self._tell(current, report, whole=first == 0)
+            self._report_epoch(current, report, complete=first == 0)
             first = 0
 
-    def _endless(self, corpus: int, place: int) -> Iterator[Example]:
-        """The pairs of a corpus from a place on, pass after pass; each pass has its shards in another order."""
-        first, skip = divmod(place, self._mixture.sizes[corpus])
+    def _endless(self, corpus: int, position: int) -> Iterator[Example]:
+        """Yield the pairs of a corpus from a position, pass after pass; each pass shuffles the shards."""
+        first, skip = divmod(position, self._mixture.sizes[corpus])
         shards = self._source.corpora[corpus]
-        for turn in count(first):
-            random = np.random.default_rng([self._seed, corpus, turn, ORDER])
+        for pass_number in count(first):
+            random = np.random.default_rng([self._seed, corpus, pass_number, ORDER])
             for number in random.permutation(len(shards)):
                 shard = shards[number]
                 if skip < shard.pairs:
@@ -118,12 +118,12 @@ class WindowStream:
 
         return Tokens.of(kept(), self._source.encoder, report)
 
-    def _tell(self, epoch: int, report: DataReport, *, whole: bool) -> None:
-        """Says what the epoch left out; if that was all, the search for a pair would never end."""
-        if whole and not report.kept:
+    def _report_epoch(self, epoch: int, report: DataReport, *, complete: bool) -> None:
+        """Report the dropped lines of an epoch; raise if no pair is left, since the loop would never end."""
+        if complete and not report.kept:
             raise SeqloomError(
-                f"The stream has no pair to learn from: {report.summary()}.",
-                "see data.max_length and data.valid_share",
+                f"The stream has no training pairs: {report.summary()}.",
+                "check data.max_length and data.valid_share",
             )
         if report.counts:
             self._say(f"data: epoch {epoch + 1}: {report.summary()}")

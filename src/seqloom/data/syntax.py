@@ -1,4 +1,4 @@
-"""Dependency trees of sources: read from a column of heads or from CoNLL-U, and mapped from words to tokens."""
+"""Dependency trees of sources, read from a column of heads or from CoNLL-U and mapped from words to tokens."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from seqloom.text.training import SPACE
 from seqloom.types import CONTINUES, UNK, DependencyTree
 
 _MARK = SPACE.encode()
-_WORD = re.compile(rb"(?:^M*|M+)(?!M|\Z)".replace(b"M", b"(?:" + _MARK + b")"))  # where words begin
-_COLUMNS = 10  # of a word in CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC
+_WORD = re.compile(rb"(?:^M*|M+)(?!M|\Z)".replace(b"M", b"(?:" + _MARK + b")"))  # starts of words
+_COLUMNS = 10  # in CoNLL-U: ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC
 
 
 def parse_heads(column: str, text: str) -> DependencyTree:
-    """The heads that a column such as `2 0 2` gives to the words of a text; Malformed says what is wrong."""
+    """Parse a column of heads such as `2 0 2`, one per word of a text; raise Malformed with a reason."""
     try:
         heads = tuple(map(int, column.split()))
     except ValueError:
         raise Malformed("a head is not a number") from None
     if len(heads) != len(text.split()):
-        raise Malformed("not as many heads as words")
+        raise Malformed("the number of heads differs from the number of words")
     _check_tree(heads)
     return heads
 
 
 def _check_tree(heads: DependencyTree) -> None:
-    """Several roots are allowed: a line may hold two sentences, or a tag before one."""
+    """Raise if the heads are not trees. Several roots are allowed, for two sentences or a tag in a line."""
     if not all(0 <= head <= len(heads) for head in heads):
         raise Malformed("a head is not the number of a word")
     if heads and 0 not in heads:
@@ -44,25 +44,25 @@ def _check_tree(heads: DependencyTree) -> None:
         path: dict[int, None] = {}
         while word not in rooted:
             if word in path:
-                raise Malformed("the heads go in a circle")
+                raise Malformed("the heads form a cycle")
             path[word] = None
             word = heads[word - 1]
         rooted.update(path)
 
 
 class ConlluSentence(NamedTuple):
-    """A line of text, or a sentence of a CoNLL-U file: its words with a space between, and their heads."""
+    """Line of text, or sentence of a CoNLL-U file: words joined by spaces, and their heads."""
 
-    line: int  # of its first word
+    line: int  # line number of the first word
     text: str
     heads: DependencyTree | None = None
-    fault: str = ""  # why it is none
+    fault: str = ""  # reason why the sentence is malformed
 
 
 def read_conllu(path: str | Path) -> Iterator[ConlluSentence]:
-    """Yield the sentences of a CoNLL-U file, by their syntactic words: `zum` is there as `zu dem`.
+    """Yield the sentences of a CoNLL-U file as syntactic words: `zum` becomes `zu dem`.
 
-    Comments, ranges (`1-2`) and empty nodes (`1.1`) are passed over.
+    Comments, ranges (`1-2`) and empty nodes (`1.1`) are skipped.
     """
     block: list[tuple[int, str]] = []
     for number, line in enumerate(chain(lines(str(path)), [""]), 1):
@@ -86,39 +86,39 @@ def _sentence(block: list[tuple[int, str]]) -> ConlluSentence:
 
 
 def _word(line: str) -> tuple[str, str, str] | None:
-    """ID, FORM and HEAD of a word; None for a range or an empty node."""
+    """Return ID, FORM and HEAD of a word; None for a range or an empty node."""
     cells = line.split("\t")
     if len(cells) != _COLUMNS:
-        raise Malformed("a word of CoNLL-U without ten columns")
+        raise Malformed("a CoNLL-U word does not have ten columns")
     if "-" in cells[0] or "." in cells[0]:
         return None
     form = " ".join(cells[1].split())
     if not form:
-        raise Malformed("a word of CoNLL-U without a form")
+        raise Malformed("a CoNLL-U word has no form")
     return cells[0], form, cells[6]
 
 
 def _heads(words: Sequence[tuple[str, str, str]]) -> DependencyTree:
-    """The heads of the words of the text; a form with a space (`10 000`) is two, the second under the first."""
+    """Return the heads of the words of a text; `10 000` is two words, the second depending on the first."""
     if [number for number, _, _ in words] != [str(number) for number in range(1, len(words) + 1)]:
-        raise Malformed("the words of CoNLL-U are not numbered 1, 2, 3 …")
+        raise Malformed("the CoNLL-U words are not numbered 1, 2, 3 …")
     heads = parse_heads(" ".join(head or "_" for _, _, head in words), " ".join("w" for _ in words))
     sizes = [len(form.split()) for _, form, _ in words]
     first = [1 + sum(sizes[:i]) for i in range(len(sizes))]
     found: list[int] = []
-    for place, size, head in zip(first, sizes, heads, strict=True):
-        found += [first[head - 1] if head else 0, *[place] * (size - 1)]
+    for position, size, head in zip(first, sizes, heads, strict=True):
+        found += [first[head - 1] if head else 0, *[position] * (size - 1)]
     return tuple(found)
 
 
 def token_heads(tokenizer: Tokenizer, ids: Sequence[int], heads: DependencyTree) -> list[int]:
-    """Per id of a text the place from 1 of its head's first token, 0 for a root; CONTINUES inside a word."""
+    """Return for each id the position, from 1, of its head's first token; 0 = root, CONTINUES = within a word."""
     starts = _starts(tokenizer, ids)
-    places = [place for place, begins in enumerate(starts, 1) if begins]
-    if len(places) != len(heads):
-        raise Malformed("not as many heads as words that the tokenizer sees")
-    of_words = iter(places[head - 1] if head else 0 for head in heads)
-    return [next(of_words) if begins else CONTINUES for begins in starts]
+    positions = [position for position, begins in enumerate(starts, 1) if begins]
+    if len(positions) != len(heads):
+        raise Malformed("the number of heads differs from the number of tokenised words")
+    word_heads = iter(positions[head - 1] if head else 0 for head in heads)
+    return [next(word_heads) if begins else CONTINUES for begins in starts]
 
 
 def token_trees(
@@ -127,9 +127,9 @@ def token_trees(
     heads: Sequence[DependencyTree | None] | None,
     unit: str,
 ) -> list[list[int]] | None:
-    """Return the heads of the tokens of every source; None if one that is not empty, or all, have no tree.
+    """Return the heads of the tokens of each source; None unless every non-empty source has a tree.
 
-    A tree that does not fit its words is an error, which calls a source a `unit`, such as Line.
+    Raise if a tree does not match its words; the error message calls a source a `unit`, such as Line.
     """
     if heads is None or all(tree is None for tree in heads):
         return None
@@ -141,16 +141,16 @@ def token_trees(
             trees.append(token_heads(tokenizers.source, list(cast(Sequence[int], ids)), tree or ()))
         except Malformed as fault:
             raise SeqloomError(
-                f"{unit} {number} of {len(sources)} cannot be read with its tree: {fault}.",
-                "give one head for every word of the source",
+                f"{unit} {number} of {len(sources)} has an invalid dependency tree: {fault}.",
+                "give one head per word of the source",
             ) from fault
     return trees
 
 
 def _starts(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bool]:
-    """Whether each id begins a word, with the spaces before it; spaces at the end belong to the last word."""
+    """Return whether each id begins a word or the spaces before it; trailing spaces belong to the last word."""
     parts = tokenizer.bytes_of(ids)
-    if tokenizer.settings.kind == "word":  # an unknown word is unknown with its space
+    if tokenizer.settings.kind == "word":  # an unknown word includes its space
         parts = [_MARK + part if id == UNK else part for id, part in zip(ids, parts, strict=True)]
     begins = {found.start() for found in _WORD.finditer(b"".join(parts))}
     ends = list(accumulate(map(len, parts)))
@@ -158,5 +158,5 @@ def _starts(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bool]:
 
 
 def cut_heads(heads: Sequence[int], length: int) -> list[int]:
-    """The heads of the first tokens; where a head was cut away, there is a root."""
+    """Return the heads of the first `length` tokens; tokens whose head is removed become roots."""
     return [0 if head > length else head for head in heads[:length]]

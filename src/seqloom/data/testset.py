@@ -1,4 +1,4 @@
-"""Sources with one or more references each, from tables or aligned files."""
+"""Test sets from tables or aligned files, with one or more references per source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seqloom.types import DependencyTree, Example
 
 @dataclass(frozen=True)
 class TestSet:
-    """What to translate and what to compare it with."""
+    """Sources and references for evaluation."""
 
     name: str
     sources: list[str]
@@ -34,10 +34,10 @@ def read_testset(
     heads_column: str | None = None,
     group_by_source: bool = False,
 ) -> TestSet:
-    """Return the test set of these files; columns that are not named are those of the training data.
+    """Return the test set of these files; columns default to those of the training data.
 
-    Several targets are several references of each line of the source. No line may be missing from a
-    measurement, so a malformed one is an error here.
+    Several targets give several references per source. Scores must cover all lines, so a malformed line is an
+    error.
     """
     report = DataReport()
     named = {"source_column": source_column, "target_column": target_column, "heads_column": heads_column}
@@ -45,7 +45,7 @@ def read_testset(
     columns = target_column or data.target_column
     if source and targets and not tables:
         name = " ".join((source, *targets))
-        examples, answers = _read_files(source, targets, report)
+        examples, targets_by_line = _read_files(source, targets, report)
     elif tables and not source and not targets:
         name = " ".join(tables)
         examples = [
@@ -60,24 +60,24 @@ def read_testset(
                 report=report,
             )
         ]
-        answers = [references(example, columns) for example in examples]
+        targets_by_line = [references(example, columns) for example in examples]
     else:
-        raise SeqloomError("No test data is given.", "name a table, or both --source and --target")
+        raise SeqloomError("No test data given.", "give a table, or both --source and --target")
     if report.lines:
         first = report.lines[0]
         raise SeqloomError(
             f"{first.file}, line {first.line} cannot be evaluated: {first.reason}.",
-            "fix or remove the line; a score that leaves lines out is not comparable",
+            "fix or remove the line; scores that skip lines are not comparable",
         )
     if not examples:
-        raise SeqloomError(f"{name} has no lines to evaluate on.")
+        raise SeqloomError(f"{name} contains no lines to evaluate.")
     sources = [example.source for example in examples]
     if group_by_source:
-        pairs = zip(sources, answers, strict=True)
-        sources, answers = grouped((text, reference) for text, given in pairs for reference in given)
+        pairs = zip(sources, targets_by_line, strict=True)
+        sources, targets_by_line = grouped((text, reference) for text, row in pairs for reference in row)
         trees = {example.source: example.heads for example in examples}
-        return TestSet(name, sources, answers, [trees[text] for text in sources])
-    return TestSet(name, sources, answers, [example.heads for example in examples])
+        return TestSet(name, sources, targets_by_line, [trees[text] for text in sources])
+    return TestSet(name, sources, targets_by_line, [example.heads for example in examples])
 
 
 def _read_files(
@@ -85,7 +85,7 @@ def _read_files(
 ) -> tuple[list[Example], list[list[str]]]:
     """Return the examples of the first target file, and the references of each from all target files."""
     if source == "-" and len(targets) > 1:
-        raise SeqloomError("Standard input cannot be the source of several --target files.", "name a file")
+        raise SeqloomError("Standard input cannot be the source of several --target files.", "use a file")
     files = [list(read_parallel(source, target, report)) for target in targets]
-    rows = zip(*files, strict=False)  # of different lengths only if the report has a malformed line
+    rows = zip(*files, strict=False)  # lengths differ only if the report has a malformed line
     return files[0], [[example.target or "" for example in row] for row in rows]

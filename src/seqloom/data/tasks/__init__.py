@@ -1,4 +1,4 @@
-"""Generated tasks for tests, teaching and the lab: as many pairs as wanted, the same for the same seed."""
+"""Generated tasks for tests, teaching and experiments: any number of pairs, determined by the seed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from seqloom.data.tasks import dates, needles, numbers, symbols
 from seqloom.errors import unknown
 from seqloom.types import Example
 
-ATTEMPTS = 200  # draws before a task counts as exhausted and a source may come again
+ATTEMPTS = 200  # draws before a task counts as exhausted and sources may repeat
 
 
 @dataclass(frozen=True)
 class Task:
-    """A way to draw pairs."""
+    """Generated task."""
 
     name: str
     summary: str
@@ -25,22 +25,22 @@ class Task:
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        Task("copy", "2 to 10 digits, as they are", symbols.copy),
-        Task("reverse", "2 to 10 digits, last to first", symbols.reverse),
-        Task("sort", "2 to 10 digits, in order", symbols.sort),
+        Task("copy", "2 to 10 digits, unchanged", symbols.copy),
+        Task("reverse", "2 to 10 digits, in reverse order", symbols.reverse),
+        Task("sort", "2 to 10 digits, in ascending order", symbols.sort),
         Task("addition", "123+89 to 212", symbols.addition),
-        Task("recall", "a letter before 1 to 49 digits, to that letter", symbols.recall_near_or_far),
+        Task("recall", "a letter followed by 1 to 49 digits, to the letter", symbols.recall_near_or_far),
         Task(
             "needles", "four numbered letters among 1,000 others, in the order of their numbers", needles.draw
         ),
-        Task("dates", "dates as people write them, in seven languages, to 2024-03-05", dates.draw),
+        Task("dates", "written dates in seven languages, to ISO form (2024-03-05)", dates.draw),
         Task("numbers", "numbers in English words to German words (needs num2words)", numbers.draw),
     )
 }
 
 
 def generate(task: str, count: int, seed: int) -> Iterator[Example]:
-    """That many pairs of the task; sources differ from each other as long as the task has new ones."""
+    """Yield `count` pairs of a task; sources are distinct until the task is exhausted."""
     if task not in TASKS:
         raise unknown("task", task, TASKS)
     return _generate(TASKS[task], count, Random(seed))

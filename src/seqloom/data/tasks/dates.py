@@ -1,8 +1,8 @@
-"""Dates as people write them in seven languages, and the same dates in ISO form.
+"""Written dates in seven languages, and the same dates in ISO form.
 
-Every source has one reading. A two-digit year means the one from 1950 to 2049. Numbers with dots or hyphens are
-day, month, year; with slashes the order differs among countries, so the day is then always above 12, or the
-four-digit year stands first.
+Every source is unambiguous. A two-digit year is in the range 1950 to 2049. Numbers with dots or hyphens are
+day, month, year. With slashes the order differs between countries, so either the day is above 12 or a
+four-digit year comes first.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ FIRST, LAST = datetime.date(1950, 1, 1), datetime.date(2049, 12, 31)
 
 @dataclass(frozen=True)
 class Language:
-    """Names from January and from Monday on, with blanks between, and the patterns of its dates."""
+    """Date patterns of a language, and space-separated names from January and from Monday."""
 
     months: str
     short_months: str
     weekdays: str
     short_weekdays: str
-    patterns: tuple[str, ...]  # of str.format, with the fields of `_numbers` and `_names`
+    patterns: tuple[str, ...]  # for str.format, with the fields of `_numbers` and `_names`
 
 
 LANGUAGES = {
@@ -138,11 +138,11 @@ NUMERIC = (
     "{year}/{mm}/{dd}",
 )
 SLASHES = ("{dd}/{mm}/{year}", "{mm}/{dd}/{year}", "{day}/{number}/{yy}", "{number}/{day}/{yy}")
-FIRST_DAY = {"fr": "1er", "it": "1º", "pt": "1º"}  # elsewhere than in English only the first is an ordinal
+FIRST_DAY = {"fr": "1er", "it": "1º", "pt": "1º"}  # except in English, only day 1 is an ordinal
 
 
 def draw(random: Random) -> tuple[str, str]:
-    """A date as somebody would write it, and its ISO form."""
+    """Draw a written date and its ISO form."""
     date = FIRST + datetime.timedelta(days=random.randint(0, (LAST - FIRST).days))
     name = random.choice([*LANGUAGES, "numeric"])
     if name == "numeric":
@@ -154,7 +154,7 @@ def draw(random: Random) -> tuple[str, str]:
 
 
 def _cased(text: str, random: Random) -> str:
-    """Mostly as it is; people also write everything small or large."""
+    """Return the text unchanged (80 %), in lower case or in upper case, as users write it."""
     return random.choices((text, text.lower(), text.upper()), weights=(8, 1, 1))[0]
 
 
@@ -181,7 +181,7 @@ def _names(date: datetime.date, name: str) -> dict[str, str]:
 
 
 def english_ordinal(day: int) -> str:
-    """1st, 2nd, 3rd, 4th, 11th, 21st …"""
+    """Return 1st, 2nd, 3rd, 4th, 11th, 21st …"""
     ending = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
     return f"{day}{ending}"
 

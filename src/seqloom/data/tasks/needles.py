@@ -1,4 +1,4 @@
-"""Needles in a haystack: a few marked symbols at any place among very many others."""
+"""Needle-in-a-haystack task: a few marked symbols at random positions among many others."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ SHORTEST, LONGEST = 1000, 1100
 
 
 def draw(random: Random, shortest: int = SHORTEST, longest: int = LONGEST) -> tuple[str, str]:
-    """Letters, and among them one needle for each number such as `2c`; the needles' letters by number.
+    """Draw letters with one needle per number, such as `2c`, and the letters of the needles by number.
 
-    Short sources are as likely as long ones: the logarithm of the length is drawn evenly.
+    The length is log-uniform, so short sources are as likely as long ones.
     """
     length = round(math.exp(random.uniform(math.log(shortest), math.log(longest))))
-    words, answer = random.choices(LETTERS, k=length), random.choices(LETTERS, k=len(NUMBERS))
-    for place, number, letter in zip(random.sample(range(length), len(NUMBERS)), NUMBERS, answer, strict=True):
-        words[place] = f"{number}{letter}"
-    return " ".join(words), " ".join(answer)
+    words, letters = random.choices(LETTERS, k=length), random.choices(LETTERS, k=len(NUMBERS))
+    positions = random.sample(range(length), len(NUMBERS))
+    for position, number, letter in zip(positions, NUMBERS, letters, strict=True):
+        words[position] = f"{number}{letter}"
+    return " ".join(words), " ".join(letters)
