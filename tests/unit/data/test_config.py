@@ -1,4 +1,4 @@
-"""The `data.*` options."""
+"""Data options."""
 
 import pytest
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ def test_a_plain_string_is_one_file() -> None:
     assert config.valid == ("b.tsv", "c.tsv")
 
 
-def test_has_tells_which_parts_are_named() -> None:
+def test_has_reports_the_parts_with_files() -> None:
     assert not DataConfig().has("train")
     assert DataConfig(source="a", target="b").has("train")
     assert not DataConfig(train=("a",)).has("valid")
@@ -22,15 +22,15 @@ def test_has_tells_which_parts_are_named() -> None:
 @pytest.mark.parametrize(
     "given, message",
     [
-        ({"source": "a"}, "source and target go together"),
-        ({"valid_target": "a"}, "valid_source and valid_target go together"),
-        ({"train": "a", "source": "b", "target": "c"}, "not all of them"),
+        ({"source": "a"}, "source and target must be given together"),
+        ({"valid_target": "a"}, "valid_source and valid_target must be given together"),
+        ({"train": "a", "source": "b", "target": "c"}, "give either train, or source and target"),
         ({"format": "xml"}, "'auto'"),
         ({"valid_share": 1.0}, "less than 1"),
         ({"max_length": 0}, "greater than or equal to 1"),
         ({"colour": "red"}, "Extra inputs"),
     ],
 )
-def test_impossible_options_are_refused(given: dict[str, object], message: str) -> None:
+def test_invalid_options_are_rejected(given: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         DataConfig.model_validate(given)

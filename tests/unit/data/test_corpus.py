@@ -1,4 +1,4 @@
-"""A run's data: read once, the same again, and never silently less."""
+"""Data of a run: splits, caching of stores, exact resumption, and reports of dropped lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEXT = TextConfig(tokenizer="word", byte_fallback=False)
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of each test's own: nothing is there from another test."""
+    """Return an empty cache for each test."""
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -47,14 +47,14 @@ def texts(prepared: Prepared, store: TokenStore) -> set[str]:
 
 
 def recorded(prepared: Prepared, folder: Path) -> Run:
-    """A run directory with what `reopen` needs."""
+    """Return a run directory with the files that `reopen` needs."""
     run = Run(folder)
     prepared.tokenizers.save(run.tokenizer_folder)
     run.data_file.write_text(prepared.record.model_dump_json())
     return run
 
 
-def test_every_pair_is_in_one_part_and_the_parts_share_none(table: Path) -> None:
+def test_the_parts_are_disjoint_and_complete(table: Path) -> None:
     said: list[str] = []
     prepared = prepare(said, train=str(table), valid_share=0.2)
     train, valid = texts(prepared, prepared.train), texts(prepared, prepared.valid)
@@ -65,7 +65,7 @@ def test_every_pair_is_in_one_part_and_the_parts_share_none(table: Path) -> None
     assert said[-1] == "data: 200 of 200 lines kept"
 
 
-def test_a_source_with_many_targets_does_not_straddle(tmp_path: Path) -> None:
+def test_a_source_with_many_targets_is_in_one_part(tmp_path: Path) -> None:
     path = tmp_path / "variants.tsv"
     path.write_text("".join(f"s{i // 4}\tt{i}\n" for i in range(400)))
     prepared = prepare(train=str(path), valid_share=0.3)
@@ -77,14 +77,14 @@ def test_at_most_about_valid_max_pairs_are_held_out(table: Path) -> None:
     assert len(prepare(train=str(table), valid_share=0.5, valid_max=10).valid) <= 25
 
 
-def test_tokenizers_never_see_the_held_out_part(table: Path) -> None:
+def test_tokenizers_are_not_trained_on_held_out_pairs(table: Path) -> None:
     prepared = prepare(train=str(table), valid_share=0.2)
     pieces = set(prepared.tokenizers.source.pieces(range(prepared.tokenizers.source.size)))
     held_out = [example.source.split()[0] for example in prepared.valid_examples()]
     assert not pieces & set(held_out)
 
 
-def test_a_validation_file_is_used_as_it_is(table: Path, tmp_path: Path) -> None:
+def test_a_validation_file_is_used_completely(table: Path, tmp_path: Path) -> None:
     valid = tmp_path / "valid.tsv"
     valid.write_text("s1 1\tt1\ns2 2\tt2\n")
     prepared = prepare(train=str(table), valid=str(valid))
@@ -97,7 +97,7 @@ def test_a_tiny_corpus_is_validated_on_its_training_pairs(tmp_path: Path) -> Non
     path.write_text("a\tb\nc\td\n")
     said: list[str] = []
     prepared = prepare(said, train=str(path), valid_share=0)
-    assert "validation measures the training pairs" in said[-1]
+    assert "validation uses the training pairs" in said[-1]
     assert len(prepared.train) == 2
     assert prepared.valid is prepared.train
     assert [example.source for example in prepared.valid_examples()] == ["a", "c"]
@@ -111,14 +111,14 @@ def test_a_store_is_written_once(table: Path, monkeypatch: pytest.MonkeyPatch) -
     assert again.valid.folder == first.valid.folder
 
 
-def test_another_text_or_another_limit_is_another_store(table: Path) -> None:
+def test_other_data_or_another_limit_gives_another_store(table: Path) -> None:
     first = prepare(train=str(table))
     assert prepare(train=str(table), max_length=9).train.folder != first.train.folder
     table.write_text(table.read_text() + "new\tnew\n")
     assert prepare(train=str(table)).train.folder != first.train.folder
 
 
-def test_what_a_cached_store_dropped_is_reported_again(tmp_path: Path) -> None:
+def test_dropped_lines_of_a_cached_store_are_reported_again(tmp_path: Path) -> None:
     path = tmp_path / "long.tsv"
     path.write_text("a\tb\n" * 9 + "a a a a a a\tb\n")
     reports = [prepare(train=str(path), max_length=3).report for _ in range(2)]
@@ -149,7 +149,7 @@ def test_reopening_without_the_cache_writes_the_same_stores(table: Path, cache: 
     assert {file.name: file.read_bytes() for file in again.train.folder.iterdir()} == before
 
 
-def test_data_that_changed_is_an_error_that_names_the_file(table: Path, tmp_path: Path) -> None:
+def test_the_error_for_changed_data_names_the_file(table: Path, tmp_path: Path) -> None:
     run = recorded(prepare(train=str(table)), tmp_path / "run")
     table.write_text(table.read_text().replace("t7\n", "t8\n"))
     with pytest.raises(SeqloomError, match=r"pairs\.tsv has changed since the run"):
@@ -158,9 +158,9 @@ def test_data_that_changed_is_an_error_that_names_the_file(table: Path, tmp_path
 
 @pytest.mark.parametrize(
     ("content", "fragment"),
-    [("", "no lines"), ("one\ntwo\nthree\tfour\n", "2 of 3 lines"), ("a a a\tb\n", "1 of 1 lines")],
+    [("", "The data is empty"), ("one\ntwo\nthree\tfour\n", "2 of 3 lines"), ("a a a\tb\n", "1 of 1 lines")],
 )
-def test_a_corpus_that_is_mostly_gone_is_refused(tmp_path: Path, content: str, fragment: str) -> None:
+def test_a_corpus_with_mostly_dropped_lines_is_rejected(tmp_path: Path, content: str, fragment: str) -> None:
     path = tmp_path / "bad.tsv"
     path.write_text(content)
     with pytest.raises(SeqloomError, match=fragment):
@@ -168,7 +168,7 @@ def test_a_corpus_that_is_mostly_gone_is_refused(tmp_path: Path, content: str, f
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".wav", ".npz#7"])
-def test_targets_that_are_files_of_features_are_refused(tmp_path: Path, suffix: str) -> None:
+def test_targets_that_are_feature_files_are_rejected(tmp_path: Path, suffix: str) -> None:
     pairs = [(f"text {i}", f"clips/{i}{suffix}") for i in range(20)]
     table = tmp_path / "a.tsv"
     table.write_text("".join(f"{text}\t{clip}\n" for text, clip in pairs))
@@ -178,18 +178,18 @@ def test_targets_that_are_files_of_features_are_refused(tmp_path: Path, suffix: 
         {"train": str(table)},
         {"source": str(tmp_path / "1.txt"), "target": str(tmp_path / "2.txt")},
     ):
-        with pytest.raises(SeqloomError, match=r"targets are names of files.*line 1: clips/0"):
+        with pytest.raises(SeqloomError, match=r"targets are feature files .*line 1: clips/0"):
             prepare(**files)
     (tmp_path / "b.tsv").write_text("play\tthe file a.wav\nplay it\tnow\n")
-    prepare(train=str(tmp_path / "b.tsv"))  # text that ends like a file, among other text
+    prepare(train=str(tmp_path / "b.tsv"))  # text that ends like a file name, among other text
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SeqloomError, match=r"nowhere\.tsv cannot be read: No such file"):
+    with pytest.raises(SeqloomError, match=r"Cannot read the data file .*nowhere\.tsv: No such file"):
         prepare(train=str(tmp_path / "nowhere.tsv"))
 
 
-def test_a_stream_holds_out_what_a_store_does_and_keeps_only_its_beginning(table: Path) -> None:
+def test_a_stream_holds_out_the_same_pairs_as_a_store_and_stores_only_its_beginning(table: Path) -> None:
     stored, streamed = (prepare(train=str(table), valid_share=0.2, stream=stream) for stream in (False, True))
     assert texts(stored, stored.valid) == texts(streamed, streamed.valid)
     batches = streamed.batches(batch_tokens=50, seed=1, say=print)
@@ -203,16 +203,18 @@ def test_a_stream_holds_out_what_a_store_does_and_keeps_only_its_beginning(table
     assert (len(streamed.train), batches.per_epoch) == (200, 200)
 
 
-def test_a_stream_with_nothing_held_out_is_validated_on_its_beginning(table: Path) -> None:
+def test_a_stream_without_held_out_pairs_is_validated_on_its_beginning(table: Path) -> None:
     said: list[str] = []
     prepared = prepare(said, train=str(table), valid_share=0, valid_max=7, stream=True)
     assert [example.source for example in prepared.valid_examples()][:2] == ["s0 0", "s1 1"]
     assert len(prepared.valid) == 7
-    assert "validation measures the training pairs" in said[-1]
-    assert said[-2].endswith("200 of 200 lines kept; what the stream drops is told after each epoch")
+    assert "validation uses the training pairs" in said[-1]
+    assert said[-2].endswith(
+        "200 of 200 lines kept; lines dropped from the stream are reported after each epoch"
+    )
 
 
-def test_another_mixture_needs_no_other_store(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_mixture_uses_the_same_store(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = (str(table), str(table.with_name("more.tsv")))
     table.with_name("more.tsv").write_text("x\ty\n" * 10)
     first = prepare(train=files)
@@ -222,7 +224,7 @@ def test_another_mixture_needs_no_other_store(table: Path, monkeypatch: pytest.M
     assert mixed.mixture is not None and mixed.mixture.sizes == list(mixed.store.files.values())
 
 
-def test_standard_input_is_kept_under_its_checksum(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_stored_under_its_checksum(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = "ä\tb\n".encode()
     for _ in range(2):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
@@ -233,22 +235,22 @@ def test_standard_input_is_kept_under_its_checksum(cache: Path, monkeypatch: pyt
     assert len(list(kept.parent.iterdir())) == 1
 
 
-def test_text_with_gaps_has_a_symbol_for_them(tmp_path: Path) -> None:
+def test_text_with_noise_has_a_mask_symbol(tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("".join(f"w{i % 7} w{i % 5} w{i % 3}\n" for i in range(60)))
     data = {"train": (str(text),), "format": "text"}
     plain, gaps = prepare(**data), prepare(**data, noise={"kind": "mask"})
-    with pytest.raises(SeqloomError, match=r"does not know the symbol \[MASK\]"):
+    with pytest.raises(SeqloomError, match=r"does not have the symbol \[MASK\]"):
         plain.tokenizers.source.symbol("[MASK]")
     mask = gaps.tokenizers.source.symbol("[MASK]")
-    gaps.tokenizers.source.gaps = True  # otherwise it is text as any other
+    gaps.tokenizers.source.gaps = True  # otherwise [MASK] is ordinary text
     assert gaps.tokenizers.source.encode("w1 [MASK] w2")[1] == mask
     assert gaps.train.source(0).tolist() == [] and len(gaps.train.target(0)) == 3
 
 
 @pytest.fixture
 def sequences(tmp_path: Path) -> Path:
-    """A table of files of features, one of which does not exist."""
+    """Return a table of feature files, one of which does not exist."""
     random = np.random.default_rng(1)
     for i in range(8):
         np.save(tmp_path / f"{i}.npy", random.normal(size=(3 + i, 2)))
@@ -262,25 +264,25 @@ def prepare_frames(path: Path) -> Corpus:
     return Corpus(DataConfig(train=(str(path),), valid=(str(path),)), text)
 
 
-def test_a_pipe_in_place_of_frames_is_refused(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.npy")  # reading it would never end
+def test_a_pipe_as_a_feature_file_is_rejected(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.npy")  # reading it would block
     table = tmp_path / "sequences.tsv"
     table.write_text(f"{tmp_path}/pipe.npy\tone\n" * 3)
     with pytest.raises(SeqloomError, match="it is a pipe or a device"):
         prepare_frames(table).prepare(say=lambda line: None)
 
 
-def test_files_of_features_are_a_corpus_but_for_those_that_cannot_be_read(sequences: Path) -> None:
+def test_unreadable_feature_files_are_dropped_from_a_corpus(sequences: Path) -> None:
     prepared = prepare_frames(sequences).prepare(say=lambda line: None)
     assert len(prepared.train) == len(prepared.valid) == 8
     assert prepared.train.features == 2
     assert [example.line for example in prepared.valid_examples()] == list(range(1, 9))
     assert [(line.line, line.reason) for line in prepared.report.lines] == 2 * [
-        (9, "unreadable features: there is no such file")
+        (9, "unreadable features: the file does not exist")
     ]
 
 
-def test_what_is_held_out_does_not_depend_on_where_the_files_are(
+def test_the_split_does_not_depend_on_the_location_of_feature_files(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = TextConfig(tokenizer="frames", target_tokenizer="word", byte_fallback=False)
@@ -299,7 +301,7 @@ def test_what_is_held_out_does_not_depend_on_where_the_files_are(
     assert held_out(f"other/{sequences.name}") == found
 
 
-def test_a_resumed_run_notices_that_a_file_of_features_has_changed(sequences: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_detects_a_changed_feature_file(sequences: Path, tmp_path: Path) -> None:
     corpus, run = prepare_frames(sequences), Run(tmp_path / "run")
     prepared = corpus.prepare(say=lambda line: None)
     prepared.tokenizers.save(run.tokenizer_folder)

@@ -1,4 +1,4 @@
-"""Frames in the store and in batches: every one of them, none more, and what is left out is told."""
+"""Frames in the store and in batches: complete, without an end symbol, with reports of dropped files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LENGTHS = (5, 2, 9, 1, 7, 3)
 
 @pytest.fixture
 def examples(tmp_path: Path) -> list[Example]:
-    """A sequence of 4 numbers a step in a file each, and a text of as many words as the file's number."""
+    """Write sequences with 4 features per step; the text of file n has n words."""
     random = np.random.default_rng(1)
     found = []
     for number, length in enumerate(LENGTHS):
@@ -49,11 +49,11 @@ def write(folder: Path, data: Any, pair: TokenizerPair, **options: Any) -> Token
     return TokenStore.write(folder, data, Numericalizer(pair, **{**plain, **options}))
 
 
-def told(store: TokenStore) -> list[tuple[int, str, bool]]:
+def reported(store: TokenStore) -> list[tuple[int, str, bool]]:
     return [(line.line, line.reason, line.dropped) for line in store.report.lines]
 
 
-def test_every_frame_comes_back(tmp_path: Path, examples: list[Example], pair: TokenizerPair) -> None:
+def test_frames_round_trip(tmp_path: Path, examples: list[Example], pair: TokenizerPair) -> None:
     write(tmp_path / "store", examples, pair)
     store = TokenStore.open(tmp_path / "store")
     assert (len(store), store.features, store.token_counts["source"]) == (6, 4, sum(LENGTHS))
@@ -64,7 +64,7 @@ def test_every_frame_comes_back(tmp_path: Path, examples: list[Example], pair: T
     assert [length.tolist() for length in store.lengths(1, 4)] == [[2, 9, 1], [2, 3, 4]]
 
 
-def test_a_file_that_cannot_be_read_is_dropped_with_its_reason(
+def test_unreadable_files_are_dropped_with_a_reason(
     tmp_path: Path, examples: list[Example], pair: TokenizerPair
 ) -> None:
     np.save(tmp_path / "wide.npy", np.zeros((3, 5)))
@@ -77,31 +77,31 @@ def test_a_file_that_cannot_be_read_is_dropped_with_its_reason(
     store = write(tmp_path / "store", [*bad, *examples], pair)
     assert len(store) == 6
     assert np.array_equal(store.source(0), pair.reader.encode(examples[0].source))
-    assert [(line, reason) for line, reason, _ in told(store)] == [
-        (7, "unreadable features: there is no such file"),
+    assert [(line, reason) for line, reason, _ in reported(store)] == [
+        (7, "unreadable features: the file does not exist"),
         (8, "unreadable features: a frame of it has 5 numbers, not 4 as in the training data"),
         (9, "source has no frames"),
     ]
 
 
-def test_frames_have_a_limit_of_their_own(tmp_path: Path, examples: list[Example], pair: TokenizerPair) -> None:
+def test_frames_have_a_separate_limit(tmp_path: Path, examples: list[Example], pair: TokenizerPair) -> None:
     dropped = write(tmp_path / "dropped", examples, pair, max_frames=6, max_length=5)
-    assert told(dropped) == [
+    assert reported(dropped) == [
         (3, "source longer than data.max_frames=6 frames", True),
         (5, "source longer than data.max_frames=6 frames", True),
         (6, "target longer than data.max_length=5 tokens", True),
     ]
     cut = write(tmp_path / "cut", examples, pair, max_frames=6, max_length=5, long="truncate")
-    assert [reason for _, reason, _ in told(cut)][:1] == ["source cut to data.max_frames=6 frames"]
+    assert [reason for _, reason, _ in reported(cut)][:1] == ["source truncated to data.max_frames=6 frames"]
     assert np.array_equal(cut.source(2), pair.reader.encode(examples[2].source)[:6])
     assert len(cut.target(5)) == 5
     message = r"line 3: the source has 9 frames, more than data\.max_frames=6"
-    with pytest.raises(SeqloomError, match=message) as told_so:
+    with pytest.raises(SeqloomError, match=message) as caught:
         write(tmp_path / "error", examples, pair, max_frames=6, long="error")
-    assert told_so.value.hint.startswith("raise data.max_frames,")
+    assert caught.value.hint.startswith("increase data.max_frames,")
 
 
-def test_a_batch_has_frames_zeros_behind_and_no_end(
+def test_a_batch_of_frames_is_padded_with_zeros_and_has_no_end_symbol(
     tmp_path: Path, examples: list[Example], pair: TokenizerPair
 ) -> None:
     store = write(tmp_path / "store", examples, pair)
@@ -124,6 +124,6 @@ def test_batches_of_frames_stay_within_the_budget(
     assert sorted(np.concatenate(batches).tolist()) == list(range(6))
     made = [collate(store, indices) for indices in batches]
     assert all(batch.source.shape[0] * batch.source.shape[1] <= 10 for batch in made)
-    # Nine frames without an end, and two of five: with an end for each they would not fit.
+    # Nine frames, and two times five: with an end symbol for each, they would exceed the budget.
     exactly = BatchStream(write(tmp_path / "two", [examples[0]] * 2, pair), batch_tokens=10, seed=1)
     assert [len(indices) for indices in exactly.epoch(0)] == [2]

@@ -1,4 +1,4 @@
-"""What each process of a group is fed with: together it is the batch that one process would get."""
+"""Batches of each process in a group; together they equal the batch of a single process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _lines(batch: Batch) -> list[tuple[list[int], list[int]]]:
 
 @pytest.mark.parametrize("options", [{}, MASKED], ids=["pairs", "masked text"])
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
-def test_the_shares_are_the_batch_and_know_its_tokens(size: int, options: dict[str, Any]) -> None:
+def test_the_shares_make_up_the_batch_and_have_its_token_count(size: int, options: dict[str, Any]) -> None:
     rows = [4, 0, 3, 1, 2]
     [(whole, tokens)] = _shares(1, rows, **options)
     shares = _shares(size, rows, **options)
@@ -70,20 +70,20 @@ def test_the_shares_are_the_batch_and_know_its_tokens(size: int, options: dict[s
     assert sorted(line for batch, _ in shares for line in _lines(batch)) == sorted(_lines(whole))
 
 
-def test_a_share_is_as_wide_as_its_own_longest_row() -> None:
+def test_a_share_is_as_wide_as_its_longest_row() -> None:
     [(first, _), (second, _)] = _shares(2, [0, 1, 3, 2])
     assert (first.source.shape, second.source.shape) == ((2, 7), (2, 3))
     assert second.source.tolist() == [[5, EOS, PAD], [7, 6, EOS]]
     assert torch.equal(second.index, torch.tensor([1, 2]))
 
 
-def test_a_process_without_a_row_computes_one_that_teaches_nothing() -> None:
+def test_a_process_without_rows_gets_one_without_loss() -> None:
     idle, tokens = _shares(2, [1])[1]
     assert (len(idle.source), idle.target_tokens, tokens) == (1, 0, 2)
     assert idle.target_out is not None and not idle.target_out.any()
 
 
-def test_feeds_carry_their_place() -> None:
+def test_feeds_have_their_position() -> None:
     class Two:
         per_epoch = 2
 

@@ -1,4 +1,4 @@
-"""Windows take from every corpus what its weight says, in a row, and every place is found again."""
+"""Windows of mixtures: proportional to the weights, contiguous, and restorable from any position."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def mixtures(draw: st.DrawFn) -> Mixture:
 
 
 @given(mixture=mixtures(), epoch=st.integers(0, 3))
-def test_windows_follow_each_other_and_make_up_an_epoch(mixture: Mixture, epoch: int) -> None:
+def test_windows_are_contiguous_and_make_up_an_epoch(mixture: Mixture, epoch: int) -> None:
     windows = [mixture.window(epoch, number) for number in range(mixture.windows)]
     for corpus, quota in enumerate(mixture.quotas):
         own = [window[corpus] for window in windows]
@@ -34,32 +34,32 @@ def test_windows_follow_each_other_and_make_up_an_epoch(mixture: Mixture, epoch:
 
 
 @given(mixture=mixtures(), share=st.floats(0, 1))
-def test_a_place_is_in_its_window(mixture: Mixture, share: float) -> None:
+def test_a_position_is_in_its_window(mixture: Mixture, share: float) -> None:
     place = round(share * mixture.pairs)
     number = mixture.window_of(place)
     assert mixture.start(number) <= place
     assert number == mixture.windows or place < mixture.start(number + 1)
 
 
-def test_quotas_are_in_proportion_to_the_weights() -> None:
+def test_quotas_are_proportional_to_the_weights() -> None:
     mixture = Mixture([1000, 100, 50], [1, 3, 1], window=115)
     assert mixture.quotas == [230, 690, 230]
     assert [len(places) for places in mixture.window(0, 0)] == [23, 69, 23]
     assert mixture.windows == 10
 
 
-def test_the_smallest_weight_is_not_forgotten() -> None:
+def test_the_smallest_weight_gets_at_least_one_pair() -> None:
     assert Mixture([10, 10], [1, 1e-9], window=5).quotas == [20, 1]
 
 
 @given(first=st.integers(0, 50), count=st.integers(0, 50), size=st.integers(1, 20))
-def test_passes_name_every_place_once(first: int, count: int, size: int) -> None:
+def test_passes_cover_every_position_once(first: int, count: int, size: int) -> None:
     places = range(first, first + count)
     found = [number * size + place for number, part in passes(places, size) for place in part]
     assert found == list(places)
 
 
-def test_temperature_makes_small_corpora_larger() -> None:
+def test_temperature_increases_the_weight_of_small_corpora() -> None:
     assert by_temperature([100, 1], 1) == [100, 1]
     assert by_temperature([100, 1], 2) == pytest.approx([10, 1])
     assert by_temperature([100, 1], 1e9) == pytest.approx([1, 1])

@@ -1,4 +1,4 @@
-"""The task needles: the target follows from the source, whose needles can stand anywhere in it."""
+"""The task needles: targets follow from sources, and needles are at random positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from seqloom.data.tasks import needles
 
 
 def found(source: str) -> dict[str, str]:
-    """The letter of each number."""
+    """Return the letter of each number."""
     return {word[0]: word[1] for word in source.split(" ") if len(word) == 2}
 
 
@@ -23,19 +23,19 @@ def test_the_target_is_the_letters_in_the_order_of_their_numbers() -> None:
 
 
 @pytest.mark.parametrize("shortest, longest", [(1000, 1100), (32, 1100), (4, 4)])
-def test_sources_are_as_long_as_asked_for(shortest: int, longest: int) -> None:
+def test_source_lengths_are_within_the_given_range(shortest: int, longest: int) -> None:
     random = Random(1)
     lengths = [len(needles.draw(random, shortest, longest)[0].split(" ")) for _ in range(400)]
     assert shortest <= min(lengths) and max(lengths) <= longest
     assert min(lengths) < shortest * 1.1 and max(lengths) > longest * 0.9
 
 
-def test_a_source_is_long_unless_asked_otherwise() -> None:
+def test_sources_are_long_by_default() -> None:
     random = Random(1)
     assert all(needles.draw(random)[0].count(" ") >= 999 for _ in range(100))
 
 
-def test_needles_stand_anywhere() -> None:
+def test_needles_occur_at_any_position() -> None:
     random = Random(1)
     drawn = [needles.draw(random)[0].split(" ") for _ in range(400)]
     places = {at for words in drawn for at, word in enumerate(words) if len(word) == 2}

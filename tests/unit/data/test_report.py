@@ -1,4 +1,4 @@
-"""Nothing leaves a corpus silently."""
+"""Reports of dropped and changed lines."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from seqloom.errors import SeqloomError
 from seqloom.types import Example
 
 
-def test_clean_drops_what_is_empty_and_says_so() -> None:
+def test_clean_drops_and_reports_empty_sides() -> None:
     report = DataReport(total=4)
     pairs = [("a", "b"), (" ", "b"), ("a", "\t"), ("c", None)]
     examples = [Example(source, target, line, "f") for line, (source, target) in enumerate(pairs, 1)]
@@ -23,7 +23,7 @@ def test_clean_drops_what_is_empty_and_says_so() -> None:
     assert (report.kept, report.dropped) == (2, 2)
 
 
-def test_changed_lines_are_listed_but_kept() -> None:
+def test_changed_lines_are_reported_but_kept() -> None:
     report = DataReport(total=1)
     report.change(Example("long", "longer", 7, "f"), "truncated")
     assert (report.kept, report.counts["truncated"], report.lines[0].line) == (1, 1, 7)
@@ -45,7 +45,7 @@ def test_save_writes_every_line_with_its_reason(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["data-report.json"]
 
 
-def test_of_each_reason_the_first_lines_are_listed_and_all_are_counted(
+def test_the_first_lines_of_each_reason_are_listed_and_all_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("seqloom.data.report.LISTED", 2)
@@ -66,7 +66,7 @@ def test_of_each_reason_the_first_lines_are_listed_and_all_are_counted(
     assert (report.total, report.dropped, report.counts) == (40, 10, {"too long": 10, "cut": 10})
 
 
-def test_a_very_long_text_ends_in_an_ellipsis() -> None:
+def test_a_very_long_text_ends_with_an_ellipsis() -> None:
     report = DataReport(total=1)
     report.drop(Example("x" * (LONGEST_TEXT + 1), line=1, file="f"), "too long")
     assert report.lines[0].text == "x" * (LONGEST_TEXT - 1) + "…"
@@ -80,7 +80,7 @@ def test_summary_counts_by_reason() -> None:
     assert report.summary() == "998 of 1,000 lines kept (2 empty source)"
 
 
-def test_summary_stays_one_line_however_many_reasons_there_are() -> None:
+def test_the_summary_is_short_with_many_reasons() -> None:
     report = DataReport(total=100)
     for line in range(30):
         report.drop(Example("a", "b", line, "f"), f"reason {line}")
@@ -88,18 +88,18 @@ def test_summary_stays_one_line_however_many_reasons_there_are() -> None:
     assert len(report.as_dict()["counts"]) == 30
 
 
-def test_half_gone_is_accepted_and_more_is_refused() -> None:
+def test_at_most_half_of_the_lines_may_be_dropped() -> None:
     report = DataReport(total=4)
-    for line in range(5):  # more common than any reason for dropping, but none itself
+    for line in range(5):  # more frequent than any reason for dropping, but not one of them
         report.change(Example("z", "z", line, "f"), "truncated")
     report.drop(Example("x", line=1, file="f"), "too few columns")
     report.drop(Example("", "y", 2, "f"), "empty source")
     report.refuse_if_mostly_gone()
     report.drop(Example("z", line=3, file="f"), "too few columns")
-    with pytest.raises(SeqloomError, match=r"3 of 4 lines .* too few columns \(the first is f, line 1: 'x'\)"):
+    with pytest.raises(SeqloomError, match=r"3 of 4 lines .* too few columns \(first in f, line 1: 'x'\)"):
         report.refuse_if_mostly_gone()
 
 
-def test_no_lines_at_all_are_refused() -> None:
-    with pytest.raises(SeqloomError, match="no lines"):
+def test_empty_data_is_rejected() -> None:
+    with pytest.raises(SeqloomError, match="The data is empty"):
         DataReport().refuse_if_mostly_gone()

@@ -1,4 +1,4 @@
-"""A name in the options stands for the files that a person would expect, in a fixed order, or says why not."""
+"""Expansion of files, folders and patterns in data options, in a fixed order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seqloom.errors import SeqloomError
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Tables, one of them packed and one in a folder below, and what is no table."""
+    """Create tables, one compressed and one in a subfolder, and files that are not tables."""
     (tmp_path / "below").mkdir()
     for name in ("b.tsv", "a.tsv", "below/c.tsv"):
         (tmp_path / name).write_text(f"{name}\tx\n")
@@ -30,11 +30,11 @@ def names(found: list[str], folder: Path) -> list[str]:
     return [str(Path(file).relative_to(folder)) for file in found]
 
 
-def test_a_folder_stands_for_its_tables_in_order(folder: Path) -> None:
+def test_a_folder_expands_to_its_tables_in_order(folder: Path) -> None:
     assert names(files(str(folder), "auto"), folder) == ["a.tsv", "b.tsv", "z.tsv.gz"]
 
 
-def test_with_a_format_a_folder_stands_for_all_its_files(folder: Path) -> None:
+def test_with_a_format_a_folder_expands_to_all_its_files(folder: Path) -> None:
     found = names(files(str(folder), "tsv"), folder)
     assert found == ["README.md", "a.tsv", "b.tsv", "trees.conllu", "z.tsv.gz"]
 
@@ -48,38 +48,38 @@ def test_with_a_format_a_folder_stands_for_all_its_files(folder: Path) -> None:
         ("*", ["README.md", "a.tsv", "b.tsv", "trees.conllu", "z.tsv.gz"]),
     ],
 )
-def test_a_pattern_stands_for_its_files_in_order(folder: Path, pattern: str, expected: list[str]) -> None:
+def test_a_pattern_expands_to_its_files_in_order(folder: Path, pattern: str, expected: list[str]) -> None:
     assert names(files(str(folder / pattern), "auto"), folder) == expected
 
 
-def test_a_file_stands_for_itself_whatever_its_name(folder: Path) -> None:
+def test_an_existing_file_is_never_a_pattern(folder: Path) -> None:
     odd = folder / "[odd]*.tsv"
     odd.write_text("a\tb\n")
     for name in (str(odd), str(folder / "missing.tsv"), "-", "x" * 5000):
         assert files(name, "auto") == [name]
 
 
-def test_a_name_that_no_file_can_have_is_a_sentence() -> None:
+def test_an_invalid_file_name_is_an_error() -> None:
     for name in ("x" * 5000, "x" * 5000 + "*"):
-        with pytest.raises(SeqloomError, match=r"cannot be read: File name too long|No file is called like"):
+        with pytest.raises(SeqloomError, match=r"Cannot read .*: File name too long|No file matches"):
             list(read_corpus(DataConfig(train=[name], format="tsv"), "train", DataReport()))
 
 
 @pytest.mark.parametrize(
     ("name", "format", "fragment"),
     [
-        ("*.parquet", "auto", r"No file is called like .*\*\.parquet"),
-        ("empty", "auto", r"The folder .*empty has no tables \(TSV, CSV, JSONL, Parquet\) by their suffix"),
-        ("empty", "text", r"The folder .*empty has no files"),
+        ("*.parquet", "auto", r"No file matches .*\*\.parquet"),
+        ("empty", "auto", r"The folder .*empty contains no TSV, CSV, JSONL or Parquet files"),
+        ("empty", "text", r"The folder .*empty contains no files"),
     ],
 )
-def test_nothing_found_is_an_error(folder: Path, name: str, format: str, fragment: str) -> None:
+def test_no_match_is_an_error(folder: Path, name: str, format: str, fragment: str) -> None:
     (folder / "empty").mkdir()
     with pytest.raises(SeqloomError, match=fragment):
         files(str(folder / name), format)  # type: ignore[arg-type]
 
 
-def test_each_name_is_a_corpus(folder: Path) -> None:
+def test_each_entry_is_a_corpus(folder: Path) -> None:
     config = DataConfig(train=(str(folder / "?.tsv"), str(folder / "below")))
     first, second = corpora(config, "train")
     assert [Path(shard.file).name for shard in first] == ["a.tsv", "b.tsv"]
@@ -98,5 +98,5 @@ def test_aligned_shards_are_paired_by_name(tmp_path: Path) -> None:
     read = [(example.source, example.target) for example in read_corpus(config, "train", DataReport())]
     assert read == [("one", "eins"), ("two", "zwei")]
     (tmp_path / "2.de").unlink()
-    with pytest.raises(SeqloomError, match=r"\*\.en stands for 2 files, but .*\*\.de for 1"):
+    with pytest.raises(SeqloomError, match=r"\*\.en matches 2 files, but .*\*\.de matches 1"):
         corpora(config, "train")

@@ -1,4 +1,4 @@
-"""A stream has every pair of an epoch, keeps its proportions, and goes on at any place with the same bytes."""
+"""Streams: complete epochs, proportions of mixtures, and exact resumption from any position."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOKENIZERS = TokenizerPair.train(
 
 
 def shards_of(sizes: Sequence[int], first: int = 0) -> list[StreamedShard]:
-    """Shards of so many pairs; each pair has a word of its own, and 0 to 4 others beside it."""
+    """Return shards of the given sizes; each pair has a unique word and 0 to 4 other words."""
     shards = []
     for size in sizes:
         pairs = [Example(f"w{n}" + " x" * (n % 5), f"w{n}", n, "f") for n in range(first, first + size)]
@@ -67,7 +67,7 @@ def batches(of: WindowStream, epoch: int = 0, skip: int = 0) -> Iterator[Placed]
 
 
 def epoch(of: WindowStream, number: int = 0) -> list[Placed]:
-    """The batches of one epoch."""
+    """Return the batches of one epoch."""
     found = []
     for position, batch in batches(of, number):
         if position.epoch > number:
@@ -77,7 +77,7 @@ def epoch(of: WindowStream, number: int = 0) -> list[Placed]:
 
 
 def words(placed: Sequence[Placed]) -> list[str]:
-    """The word of every pair."""
+    """Return the word of each pair."""
     return [
         TOKENIZERS.target.decode(row[:length].tolist())
         for _, batch in placed
@@ -96,7 +96,9 @@ def assert_same(found: Sequence[Placed], expected: Sequence[Placed]) -> None:
 @given(
     sizes=st.lists(st.integers(1, 60), min_size=1, max_size=5), window=st.integers(1, 80), at=st.integers(0, 2)
 )
-def test_an_epoch_has_every_pair_once_however_it_is_cut(sizes: list[int], window: int, at: int) -> None:
+def test_an_epoch_has_every_pair_once_for_any_shards_and_windows(
+    sizes: list[int], window: int, at: int
+) -> None:
     assert sorted(words(epoch(stream(source([shards_of(sizes)], window=window)), at))) == sorted(
         WORDS[: sum(sizes)]
     )
@@ -109,10 +111,10 @@ def test_an_epoch_has_every_pair_once_however_it_is_cut(sizes: list[int], window
     stop=st.integers(0, 60),
     seed=st.integers(0, 3),
 )
-def test_any_place_goes_on_with_the_same_batches(
+def test_resuming_at_any_position_gives_the_same_batches(
     corpora: list[list[int]], window: int, stop: int, seed: int
 ) -> None:
-    """At the end of a window and in its middle, with pairs that are too long or held out among them."""
+    """Resume at the end and in the middle of a window, with pairs that are too long or held out."""
     parts = [shards_of(sizes, first=100 * number) for number, sizes in enumerate(corpora)]
     weights = [1.0, 2.5, 0.3][: len(parts)]
     pairs = source(parts, window=window, weights=weights, held_out=[1, 2, 101], max_length=4)
@@ -121,7 +123,7 @@ def test_any_place_goes_on_with_the_same_batches(
     assert_same(list(islice(batches(stream(pairs, seed=seed), *place), 15)), whole[stop:])
 
 
-def test_places_rise_to_the_end_of_the_epoch() -> None:
+def test_positions_increase_to_the_end_of_the_epoch() -> None:
     one = stream(source([shards_of([40, 30])], window=25, held_out=[3, 69]))
     places = [position for position, _ in epoch(one, 1)]
     assert places == sorted(set(places))
@@ -129,7 +131,7 @@ def test_places_rise_to_the_end_of_the_epoch() -> None:
     assert (1, 46) in places  # 70 pairs in windows of 23, 23 and 24
 
 
-def test_shards_come_in_another_order_in_every_pass_and_windows_are_shuffled() -> None:
+def test_each_pass_shuffles_the_shards_and_windows_are_shuffled() -> None:
     one = stream(source([shards_of([20, 20, 20])], window=10))
     orders = [words(epoch(one, number)) for number in range(4)]
     assert len({tuple(order) for order in orders}) == 4
@@ -158,7 +160,7 @@ def test_a_small_corpus_is_repeated_and_a_large_one_continued() -> None:
     assert set(small) == {33}
 
 
-def test_what_is_dropped_is_told_after_the_epoch_and_what_is_held_out_is_not() -> None:
+def test_dropped_lines_are_reported_after_the_epoch_and_held_out_ones_are_not() -> None:
     said: list[str] = []
     pairs = source([shards_of([40])], window=9, held_out=[0, 1], max_length=3)
     found = words(epoch(stream(pairs, say=said.append)))
@@ -166,19 +168,19 @@ def test_what_is_dropped_is_told_after_the_epoch_and_what_is_held_out_is_not() -
     assert said[0] == "data: epoch 1: 22 of 38 lines kept (16 source longer than data.max_length=3 tokens)"
 
 
-def test_a_stream_without_a_pair_is_an_error_and_does_not_go_on_for_ever() -> None:
+def test_a_stream_without_pairs_is_an_error_and_not_an_endless_loop() -> None:
     pairs = source([shards_of([10])], window=4, held_out=range(10))
-    with pytest.raises(SeqloomError, match="The stream has no pair to learn from: 0 of 0 lines kept"):
+    with pytest.raises(SeqloomError, match="The stream has no training pairs: 0 of 0 lines kept"):
         next(batches(stream(pairs)))
 
 
-def test_the_end_of_an_epoch_is_a_place_to_go_on_from() -> None:
+def test_resuming_at_the_end_of_an_epoch() -> None:
     one = stream(source([shards_of([12])], window=5))
     position, _ = next(batches(one, 0, 12))
     assert position.epoch == 1
 
 
-def test_passing_by_tokenises_nothing_and_opens_no_shard_before_the_place() -> None:
+def test_skipping_does_not_tokenise_or_open_earlier_shards() -> None:
     read: list[int] = []
 
     def counted(number: int, shard: StreamedShard) -> StreamedShard:
@@ -191,4 +193,4 @@ def test_passing_by_tokenises_nothing_and_opens_no_shard_before_the_place() -> N
     shards = [counted(number, shard) for number, shard in enumerate(shards_of([10] * 6))]
     one = stream(source([shards], window=10))
     next(batches(one, 0, 40))
-    assert 1 <= len(read) <= 3  # the window of that place, and those that are prepared ahead
+    assert 1 <= len(read) <= 3  # the window of the position, and prefetched ones

@@ -1,4 +1,4 @@
-"""Heads come from columns and CoNLL-U, malformed ones with a reason, and go to the right tokens."""
+"""Heads from columns and CoNLL-U, reasons for malformed ones, and their mapping to tokens."""
 
 from __future__ import annotations
 
@@ -43,35 +43,35 @@ def tokenizer(kind: Kind, **options: Any) -> Tokenizer:
     [
         ("2 0 2", "dogs chase cats", (2, 0, 2)),
         (" 0  1\t1 ", "go there  now", (0, 1, 1)),
-        ("0 0 2", "<2de> walk home", (0, 0, 2)),  # a forest: the tag is a tree of its own
+        ("0 0 2", "<2de> walk home", (0, 0, 2)),  # a forest: the tag is a separate tree
         ("", "", ()),
     ],
 )
-def test_a_column_gives_a_head_to_every_word(column: str, text: str, heads: DependencyTree) -> None:
+def test_a_column_has_one_head_per_word(column: str, text: str, heads: DependencyTree) -> None:
     assert parse_heads(column, text) == heads
 
 
 @pytest.mark.parametrize(
     "column, reason",
     [
-        ("2 0", "not as many heads as words"),
-        ("2 0 2 2", "not as many heads as words"),
+        ("2 0", "the number of heads differs from the number of words"),
+        ("2 0 2 2", "the number of heads differs from the number of words"),
         ("2 zero 2", "a head is not a number"),
         ("2 0 1.5", "a head is not a number"),
         ("2 0 4", "a head is not the number of a word"),
         ("2 0 -1", "a head is not the number of a word"),
         ("2 3 1", "the heads have no root"),
-        ("0 3 2", "the heads go in a circle"),
-        ("0 2 1", "the heads go in a circle"),
-        ("3 0 1", "the heads go in a circle"),
+        ("0 3 2", "the heads form a cycle"),
+        ("0 2 1", "the heads form a cycle"),
+        ("3 0 1", "the heads form a cycle"),
     ],
 )
-def test_a_column_that_is_no_tree_has_a_reason(column: str, reason: str) -> None:
+def test_a_column_that_is_not_a_tree_has_a_reason(column: str, reason: str) -> None:
     with pytest.raises(Malformed, match=f"^{reason}$"):
         parse_heads(column, "one two three")
 
 
-def test_a_deep_tree_is_no_matter() -> None:
+def test_a_deep_tree_is_accepted() -> None:
     chain = tuple(range(5000))
     assert parse_heads(" ".join(map(str, chain)), "w " * 5000) == chain
 
@@ -89,7 +89,7 @@ def _conllu(folder: Path, *sentences: list[str]) -> str:
     return str(path)
 
 
-def test_conllu_gives_words_and_heads(tmp_path: Path) -> None:
+def test_conllu_has_words_and_heads(tmp_path: Path) -> None:
     path = _conllu(
         tmp_path,
         [
@@ -111,13 +111,13 @@ def test_conllu_gives_words_and_heads(tmp_path: Path) -> None:
     ]
 
 
-def test_the_last_sentence_needs_no_empty_line_and_the_file_may_be_packed(tmp_path: Path) -> None:
+def test_the_last_empty_line_is_optional_and_the_file_may_be_compressed(tmp_path: Path) -> None:
     path = tmp_path / "trees.conllu.gz"
     path.write_bytes(gzip.compress(f"{_word('1', 'Go', '0')}\r\n".encode()))
     assert [tuple(sentence) for sentence in read_conllu(str(path))] == [(1, "Go", (0,), "")]
 
 
-def test_a_form_with_spaces_is_several_words_under_the_first(tmp_path: Path) -> None:
+def test_a_form_with_spaces_is_several_words_that_depend_on_the_first(tmp_path: Path) -> None:
     path = _conllu(tmp_path, [_word("1", "fast", "2"), _word("2", "10 000 000", "3"), _word("3", "Euro", "0")])
     [sentence] = read_conllu(path)
     assert sentence.text == "fast 10 000 000 Euro"
@@ -128,19 +128,19 @@ def test_a_form_with_spaces_is_several_words_under_the_first(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "lines, reason",
     [
-        (["1\tGo\t0"], "a word of CoNLL-U without ten columns"),
-        (["just text"], "a word of CoNLL-U without ten columns"),
-        ([_word("1", " ", "0")], "a word of CoNLL-U without a form"),
-        ([_word("2", "Go", "0")], "the words of CoNLL-U are not numbered 1, 2, 3 …"),
-        ([_word("1", "Go", "0"), _word("1", "on", "1")], "the words of CoNLL-U are not numbered 1, 2, 3 …"),
+        (["1\tGo\t0"], "a CoNLL-U word does not have ten columns"),
+        (["just text"], "a CoNLL-U word does not have ten columns"),
+        ([_word("1", " ", "0")], "a CoNLL-U word has no form"),
+        ([_word("2", "Go", "0")], "the CoNLL-U words are not numbered 1, 2, 3 …"),
+        ([_word("1", "Go", "0"), _word("1", "on", "1")], "the CoNLL-U words are not numbered 1, 2, 3 …"),
         ([_word("1", "Go", "_")], "a head is not a number"),
         ([_word("1", "Go", "")], "a head is not a number"),
         ([_word("1", "Go", "2")], "a head is not the number of a word"),
         ([_word("1", "Go", "1")], "the heads have no root"),
-        ([_word("1", "a", "0"), _word("2", "b", "3"), _word("3", "c", "2")], "the heads go in a circle"),
+        ([_word("1", "a", "0"), _word("2", "b", "3"), _word("3", "c", "2")], "the heads form a cycle"),
     ],
 )
-def test_a_malformed_sentence_is_named_and_the_next_one_is_read(
+def test_a_malformed_sentence_is_reported_and_the_next_one_is_read(
     tmp_path: Path, lines: list[str], reason: str
 ) -> None:
     first, second = read_conllu(_conllu(tmp_path, lines, [_word("1", "Yes", "0")]))
@@ -152,7 +152,7 @@ def test_a_malformed_sentence_is_named_and_the_next_one_is_read(
 
 
 def _words(cutter: Tokenizer, text: str, heads: DependencyTree) -> tuple[list[str], list[int]]:
-    """The text of the tokens of each word, and the heads as numbers of words."""
+    """Return the text of the tokens of each word, and the heads as word numbers."""
     ids = cutter.encode(text)
     found = token_heads(cutter, ids, heads)
     assert len(found) == len(ids)
@@ -174,7 +174,7 @@ def test_every_word_has_its_tokens_and_its_head(kind: Kind, text: str, collapse_
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_unknown_word_is_a_word(kind: Kind) -> None:
+def test_an_unknown_word_counts_as_a_word(kind: Kind) -> None:
     cutter = tokenizer(kind, byte_fallback=False, vocab_size=60)
     for text in ("the 漢字 man", "漢字 the 漢字", "the man 漢字"):
         words, heads = _words(cutter, text, (2, 0, 2))
@@ -182,14 +182,14 @@ def test_an_unknown_word_is_a_word(kind: Kind) -> None:
         assert [word for word in words if "⁇" not in word] == [word for word in text.split() if word != "漢字"]
 
 
-def test_unknown_words_side_by_side_are_one_token_which_has_no_place_in_a_tree() -> None:
+def test_adjacent_unknown_words_are_one_token_and_do_not_match_a_tree() -> None:
     cutter = tokenizer("word", byte_fallback=False, vocab_size=60)
-    with pytest.raises(Malformed, match="words that the tokenizer sees"):
+    with pytest.raises(Malformed, match="number of tokenised words"):
         token_heads(cutter, cutter.encode("the 漢字 漢字"), (2, 0, 2))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_spaces_that_are_kept_belong_to_the_word_behind_them_and_at_the_end_to_the_last(kind: Kind) -> None:
+def test_spaces_belong_to_the_next_word_and_trailing_spaces_to_the_last(kind: Kind) -> None:
     cutter = tokenizer(kind, collapse_spaces=False)
     words, heads = _words(cutter, "  the   man  sees ", (3, 1, 0))
     assert (words, heads) == (["the", "man", "sees"], [3, 1, 0])
@@ -200,7 +200,7 @@ def test_spaces_that_are_kept_belong_to_the_word_behind_them_and_at_the_end_to_t
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=50, deadline=None)
 @given(words=st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1), min_size=1))
-def test_any_words_have_their_tokens(kind: Kind, words: list[str]) -> None:
+def test_tokens_are_assigned_to_their_words(kind: Kind, words: list[str]) -> None:
     chain = tuple(range(len(words)))
     cutter = tokenizer(kind)
     text = " ".join(words)
@@ -213,18 +213,18 @@ def test_the_tokens_of_known_pieces_are_as_expected() -> None:
     assert token_heads(tokenizer("word"), tokenizer("word").encode("the old man"), (3, 3, 0)) == [3, 3, 0]
 
 
-def test_normalising_may_make_another_number_of_words() -> None:
+def test_normalisation_may_change_the_number_of_words() -> None:
     cutter = tokenizer("unigram", normalize="nfkc")
     text = "the ¨ man"  # NFKC: a space and a combining mark
-    assert len(cutter.normalize(text).split()) == 3  # the space joins the one before it
+    assert len(cutter.normalize(text).split()) == 3  # the space merges with the one before it
     assert token_heads(cutter, cutter.encode(text), (3, 3, 0)).count(CONTINUES) < len(cutter.encode(text))
     text = "the a¨ man"
     assert len(cutter.normalize(text).split()) == 4
-    with pytest.raises(Malformed, match="words that the tokenizer sees"):
+    with pytest.raises(Malformed, match="number of tokenised words"):
         token_heads(cutter, cutter.encode(text), (3, 3, 0))
 
 
-def test_a_cut_tree_has_roots_where_heads_were() -> None:
+def test_tokens_without_a_head_become_roots_in_a_truncated_tree() -> None:
     assert cut_heads([4, -1, 1, 0, -1, 4], 6) == [4, -1, 1, 0, -1, 4]
     assert cut_heads([4, -1, 1, 0, -1, 4], 3) == [0, -1, 1]
     assert cut_heads([4, -1, 1, 0, -1, 4], 4) == [4, -1, 1, 0]

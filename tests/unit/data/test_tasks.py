@@ -1,4 +1,4 @@
-"""Generated tasks: deterministic, right, unique."""
+"""Generated tasks: deterministic, correct and unique pairs."""
 
 import datetime
 import itertools
@@ -15,7 +15,7 @@ COUNT = 2000
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_same_seed_same_pairs_and_no_source_twice(task: str) -> None:
+def test_pairs_depend_on_the_seed_and_sources_are_unique(task: str) -> None:
     if task == "numbers":
         pytest.importorskip("num2words")
     pairs = list(generate(task, COUNT, seed=3))
@@ -38,7 +38,7 @@ def test_targets_follow_from_sources() -> None:
 
 
 @pytest.mark.parametrize("distance", [1, 2, 30])
-def test_the_letter_to_recall_stands_that_far_from_the_end(distance: int) -> None:
+def test_the_letter_to_recall_is_at_the_given_distance_from_the_end(distance: int) -> None:
     random = Random(1)
     letters = set()
     for _ in range(200):
@@ -50,19 +50,19 @@ def test_the_letter_to_recall_stands_that_far_from_the_end(distance: int) -> Non
     assert letters == set(symbols.LETTERS) and not letters & set(symbols.DIGITS)
 
 
-def test_the_task_recall_is_near_and_far() -> None:
+def test_the_task_recall_has_all_distances() -> None:
     lengths = {len(e.source.split()) for e in generate("recall", 2000, seed=1)}
     assert lengths == set(range(2, 51))
 
 
-def test_a_small_task_repeats_itself_when_it_is_exhausted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exhausted_task_repeats_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbols, "_digits", lambda random: [random.choice("01")])
     pairs = list(generate("copy", 5, seed=1))
     assert len(pairs) == 5
     assert {e.source for e in pairs} == {"0", "1"}
 
 
-def test_every_date_has_one_reading() -> None:
+def test_every_date_is_unambiguous() -> None:
     readings: dict[str, str] = {}
     random = Random(1)
     for _ in range(20_000):
@@ -71,8 +71,8 @@ def test_every_date_has_one_reading() -> None:
         assert readings.setdefault(source, target) == target
 
 
-def test_patterns_of_all_languages_never_disagree() -> None:
-    # Over every day of four years in every pattern: two readings of one text would show here.
+def test_patterns_of_different_languages_do_not_conflict() -> None:
+    # All days of four years in all patterns: an ambiguous text would be found.
     readings: dict[str, str] = {}
     for offset, (name, language) in itertools.product(range(1461), dates.LANGUAGES.items()):
         date = datetime.date(2000, 1, 1) + datetime.timedelta(days=offset)
@@ -81,7 +81,7 @@ def test_patterns_of_all_languages_never_disagree() -> None:
             assert readings.setdefault(text, date.isoformat()) == date.isoformat()
 
 
-def test_numeric_dates_with_slashes_cannot_be_misread() -> None:
+def test_numeric_dates_with_slashes_are_unambiguous() -> None:
     random = Random(2)
     seen = 0
     for _ in range(5000):
@@ -99,7 +99,7 @@ def test_english_ordinals(day: int, expected: str) -> None:
     assert dates.english_ordinal(day) == expected
 
 
-def test_numbers_are_the_same_number_in_both_languages() -> None:
+def test_numbers_are_equal_in_both_languages() -> None:
     num2words = pytest.importorskip("num2words").num2words
     known = {num2words(n, lang="en"): num2words(n, lang="de") for n in range(1000)}
     pairs = [e for e in generate("numbers", 300, seed=1) if e.source in known]
@@ -107,13 +107,13 @@ def test_numbers_are_the_same_number_in_both_languages() -> None:
     assert all(known[e.source] == e.target for e in pairs)
 
 
-def test_without_num2words_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_num2words_the_error_has_an_install_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "num2words", None)
     with pytest.raises(SeqloomError, match=r"seqloom\[demo\]"):
         next(generate("numbers", 1, seed=1))
 
 
 @pytest.mark.parametrize("name, hint", [("revrse", "did you mean 'reverse'"), ("xyz", "the tasks are copy")])
-def test_an_unknown_task_is_refused_at_once(name: str, hint: str) -> None:
+def test_an_unknown_task_is_rejected_at_once(name: str, hint: str) -> None:
     with pytest.raises(SeqloomError, match=hint):
         generate(name, 1, seed=1)

@@ -1,4 +1,4 @@
-"""What is measured on: one or more references per source, and no line left out."""
+"""Test sets: one or more references per source, and no skipped lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_table(tmp_path: Path) -> None:
     assert test.references == [["t1"], ["t2"], ["t3"]]
 
 
-def test_several_tables_follow_each_other(tmp_path: Path) -> None:
+def test_several_tables_are_concatenated(tmp_path: Path) -> None:
     files = [write(tmp_path / f"{n}.tsv", f"s{n}\tt{n}\n") for n in "ab"]
     test = read_testset(DATA, files)
     assert test.sources == ["sa", "sb"]
@@ -39,7 +39,7 @@ def test_several_target_columns_are_several_references(tmp_path: Path) -> None:
     assert test.references == [["u1", "t1"], ["u2", "t2"]]
 
 
-def test_named_columns_and_those_of_the_training_data(tmp_path: Path) -> None:
+def test_columns_default_to_those_of_the_training_data(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "from,to,other\ns1,t1,u1\n")
     by_name = read_testset(DATA, [file], source_column="from", target_column="to,other")
     assert (by_name.sources, by_name.references) == (["s1"], [["t1", "u1"]])
@@ -47,14 +47,14 @@ def test_named_columns_and_those_of_the_training_data(tmp_path: Path) -> None:
     assert read_testset(trained_so, [file]).references == [["u1"]]
 
 
-def test_lines_of_one_source_become_references_of_one_another(tmp_path: Path) -> None:
+def test_lines_with_the_same_source_are_grouped(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tsv", "s1\tt1\ns2\tt2\ns1\tt3\ns1\tt1\n")
     test = read_testset(DATA, [file], group_by_source=True)
     assert test.sources == ["s1", "s2"]
     assert test.references == [["t1", "t3"], ["t2"]]
 
 
-def test_grouping_takes_all_target_columns(tmp_path: Path) -> None:
+def test_grouping_uses_all_target_columns(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tsv", "s\tt1\tu1\ns\tt2\tu1\n")
     test = read_testset(DATA, [file], target_column="2,3", group_by_source=True)
     assert test.references == [["t1", "u1", "t2"]]
@@ -94,13 +94,13 @@ def test_a_malformed_line_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"source": "s"}, {"targets": ["t"]}, {"tables": ["a"], "source": "s"}])
-def test_something_must_be_given(given: dict[str, object]) -> None:
+def test_missing_test_data_is_an_error(given: dict[str, object]) -> None:
     tables = given.pop("tables", [])
     with pytest.raises(SeqloomError, match="No test data"):
         read_testset(DATA, tables, **given)  # type: ignore[arg-type]
 
 
-def test_trees_go_with_their_sources(tmp_path: Path) -> None:
+def test_trees_are_read_with_their_sources(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tsv", "a b\tt1\t2 0\nc\tt2\t0\na b\tt3\t2 0\n")
     assert read_testset(DATA, [file], source_column="1", target_column="2").heads == [None, None, None]
     assert read_testset(DATA, [file], heads_column="3").heads == [(2, 0), (0,), (2, 0)]
