@@ -144,9 +144,9 @@ def test_a_damaged_token_store_is_written_again(
     capsys.readouterr()
     assert weights(tmp_path / "run") == expected
     told = capsys.readouterr().err
-    assert "is damaged or old; it is written again." in told
+    assert "is damaged or outdated; writing it again." in told
     weights(tmp_path / "run")
-    assert "written again" not in capsys.readouterr().err
+    assert "writing it again" not in capsys.readouterr().err
 
 
 def test_a_checkpoint_of_another_run_is_refused(runs: Path, tmp_path: Path) -> None:

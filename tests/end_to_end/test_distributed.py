@@ -174,6 +174,6 @@ def test_an_error_in_several_processes_has_no_traceback(data: Path, one: Path, t
         [*command, "--processes", "2"], capture_output=True, text=True, check=False, env=place
     )
     assert done.returncode == 2
-    assert "There is no file" in done.stderr
+    assert "none.tsv does not exist" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())  # no temporary files are left

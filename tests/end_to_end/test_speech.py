@@ -1,4 +1,4 @@
-"""Sound in, words out: files of sound are data as any other, from the table to the answer."""
+"""Speech recognition: sound files as data, from the table to the output."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ QUICK: dict[str, Any] = {
     "search.max_length_factor": 0.2,
     "search.max_length_extra": 8,
 }
-# What a Transformer learns from takes more and smaller steps.
+# A Transformer needs more and smaller steps.
 TRANSFORMER = {"model.heads": 2, "model.ffn": 32, "train.max_steps": 200, "train.learning_rate": 0.005}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Tones of three pitches and their names: pairs.tsv, its sounds in clips/, and one that is not there."""
+    """Write tones of three pitches with their names to pairs.tsv and clips/; one file is missing."""
     made = tmp_path_factory.mktemp("speech")
     (made / "clips").mkdir()
     random, lines = np.random.default_rng(1), []
@@ -74,20 +74,20 @@ def run(request: pytest.FixtureRequest, folder: Path) -> Path:
     return out
 
 
-def test_a_model_of_either_kind_learns_to_name_a_sound(run: Path, folder: Path) -> None:
+def test_models_learn_to_name_a_sound(run: Path, folder: Path) -> None:
     sounds = [str(folder / "clips" / f"{number}.wav") for number in range(3)]
     found = load(run).translate([*sounds[::-1], ""])
     assert [best[0].text for best in found] == [*list(PITCHES)[::-1], ""]
 
 
-def test_what_could_not_be_read_is_in_the_report(run: Path) -> None:
+def test_unreadable_files_are_in_the_report(run: Path) -> None:
     report = json.loads((run / "data-report.json").read_text())
     assert report["dropped"] == 1
     assert report["lines"][0]["line"] == 37
-    assert report["lines"][0]["reason"] == "unreadable features: there is no such file"
+    assert report["lines"][0]["reason"] == "unreadable features: the file does not exist"
 
 
-def test_attention_says_when(run: Path, folder: Path) -> None:
+def test_attention_has_times(run: Path, folder: Path) -> None:
     best = load(run).translate([str(folder / "clips" / "0.wav")], alignment=True)[0][0]  # type: ignore[call-arg]
     data = attention_data(best)
     assert data["source"][:3] == ["0.00s", "0.02s", "0.04s"] and len(data["source"]) == 5
@@ -95,7 +95,7 @@ def test_attention_says_when(run: Path, folder: Path) -> None:
     assert np.asarray(data["weights"]).sum(axis=1) == pytest.approx(1, abs=1e-4)
 
 
-def test_a_given_answer_has_a_probability(run: Path, folder: Path) -> None:
+def test_a_given_output_has_a_probability(run: Path, folder: Path) -> None:
     sound = str(folder / "clips" / "0.wav")
     right, wrong = load_scorer(run).score([(sound, "low"), (sound, "high")])
     assert right.log_prob > wrong.log_prob
@@ -105,33 +105,35 @@ def test_a_given_answer_has_a_probability(run: Path, folder: Path) -> None:
         load_scorer(run).score([("", "low")])
 
 
-def test_the_commands_take_paths(
+def test_commands_accept_paths(
     run: Path, folder: Path, command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = folder / "lines.txt"
     lines.write_text("clips/2.wav\n\nclips/0.wav\n")
-    assert command("translate", run, lines).out == "high\n\nlow\n"  # from the folder of the file
+    assert command("translate", run, lines).out == "high\n\nlow\n"  # relative to the folder of the file
     measured = command("evaluate", run, folder / "test.tsv", "--metrics", "exact", "--json")
     assert json.loads(measured.out)["scores"][0]["value"] == 100
     monkeypatch.chdir(folder)
     assert command("translate", run, given=b"clips/1.wav\n").out == "middle\n"
 
 
-def test_a_sound_that_is_not_there_is_one_sentence(run: Path, command: Callable[..., Any]) -> None:
-    told = command("translate", run, given=b"\ngone.wav\n")
-    assert told.code == 2
-    assert "Line 2 of 2: gone.wav cannot be read as features: there is no such file." in told.err
-    assert "not the name of a" in command("translate", run, given=b"a text\n").err
+def test_a_missing_sound_file_is_an_error(run: Path, command: Callable[..., Any]) -> None:
+    done = command("translate", run, given=b"\ngone.wav\n")
+    assert done.code == 2
+    assert "Line 2 of 2: gone.wav cannot be read as features: the file does not exist." in done.err
+    assert "not the path of a" in command("translate", run, given=b"a text\n").err
 
 
-def test_what_works_with_text_only_says_so(run: Path, folder: Path, command: Callable[..., Any]) -> None:
+def test_operations_that_support_only_text_are_rejected(
+    run: Path, folder: Path, command: Callable[..., Any]
+) -> None:
     lines = folder / "lines.txt"
     lines.write_text("clips/2.wav\n")
-    refused = [command("inspect", "search", run, "a.wav")]
+    results = [command("inspect", "search", run, "a.wav")]
     if run.name == "transformer":
-        refused.append(command("translate", run, lines, "--engine", "ctranslate2"))
-        refused.append(command("export", run, "--to", "ctranslate2", "--out", folder / "exported"))
-    for told in refused:
-        assert told.code == 2
-        assert "files of features, not text, and this works with text only" in told.err
+        results.append(command("translate", run, lines, "--engine", "ctranslate2"))
+        results.append(command("export", run, "--to", "ctranslate2", "--out", folder / "exported"))
+    for done in results:
+        assert done.code == 2
+        assert "feature files, but this operation supports only text" in done.err
     assert not (folder / "exported").exists()

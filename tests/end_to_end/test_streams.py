@@ -130,14 +130,17 @@ def test_a_shard_that_changed_is_named(folder: Path, change: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "fragment"),
     [
-        ({"data.train": ["large/*.csv"]}, r"No file is called like large/\*\.csv"),
-        ({"data.weights": [1]}, "data.weights has 1 numbers, data.train 2 names"),
+        ({"data.train": ["large/*.csv"]}, r"No file matches large/\*\.csv"),
+        ({"data.weights": [1]}, "data.weights has 1 entries, but data.train has 2"),
         ({"data.weights": [1, 0]}, "greater than 0"),
-        ({"data.weights": [1, 1], "data.temperature": 2}, "both say how corpora are mixed"),
+        (
+            {"data.weights": [1, 1], "data.temperature": 2},
+            "data.weights and data.temperature cannot be combined",
+        ),
         ({"data.temperature": 0}, "greater than 0"),
-        ({**STREAM, "data.max_length": 1}, "lines had to be dropped, mostly for: source longer"),
-        ({"data.train": ["large", "large/1.tsv"], "data.weights": [1, 1]}, r"1\.tsv is in 2 corpora"),
-        ({"data.train": ["large", "bad.tsv"], "data.weights": [1, 1]}, r"bad\.tsv has no pair to draw"),
+        ({**STREAM, "data.max_length": 1}, "lines were dropped. Most frequent reason: source longer"),
+        ({"data.train": ["large", "large/1.tsv"], "data.weights": [1, 1]}, r"1\.tsv is in 2 entries"),
+        ({"data.train": ["large", "bad.tsv"], "data.weights": [1, 1]}, r"bad\.tsv has no pairs"),
         (
             {"data.train": [], "data.source": "1.txt", "data.target": "1.txt", "data.temperature": 2}
             | {"data.valid": "bad.tsv", "data.max_length": 1},

@@ -89,7 +89,7 @@ def test_a_malformed_tree_leaves_its_line_empty_and_is_told(run: Path, files: Pa
     done = command("translate", run, files / "wrong.tsv", "--heads-column", 2)
     assert done.code == 0
     assert [bool(line) for line in done.out.splitlines()] == [True, False]
-    assert "not as many heads as words" in done.err
+    assert "the number of heads differs from the number of words" in done.err
 
 
 def test_text_without_trees_is_a_sentence(run: Path, files: Path, command: Command) -> None:

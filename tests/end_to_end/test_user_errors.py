@@ -58,19 +58,22 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
     "missing file": ("{}/nowhere.tsv", ("nowhere.tsv", "No such file")),
     "missing validation file": ("{}/good.tsv --valid {}/nowhere.tsv", ("nowhere.tsv", "No such file")),
-    "folder with a damaged file": ("{}", ("cut.tsv.gz is a damaged or incomplete gz file",)),
-    "pattern for nothing": ("{}/*.csv", ("No file is called like", "*.csv")),
-    "nothing given": ("", ("No train data is given",)),
-    "source alone": ("--source {}/three.txt", ("source and target go together",)),
+    "folder with a damaged file": ("{}", ("cut.tsv.gz is a damaged or incomplete gzip file",)),
+    "pattern for nothing": ("{}/*.csv", ("No file matches", "*.csv")),
+    "nothing given": ("", ("No train data given",)),
+    "source alone": ("--source {}/three.txt", ("source and target must be given together",)),
     "valid target alone": ("{}/good.tsv --valid-target {}/three.txt", ("valid_source and valid_target",)),
-    "table and files": ("{0}/good.tsv --source {0}/three.txt --target {0}/three.txt", ("not all of them",)),
+    "table and files": (
+        "{0}/good.tsv --source {0}/three.txt --target {0}/three.txt",
+        ("give either train, or source and target",),
+    ),
     "unlike lengths": ("--source {0}/three.txt --target {0}/five.txt", ("three.txt has 3", "five.txt has 5")),
     "not UTF-8": ("{}/latin.tsv", ("latin.tsv, line 2", "not valid UTF-8")),
     "mostly malformed": ("{}/no-tabs.tsv", ("2 of 3 lines", "too few columns", "line 1")),
-    "empty file": ("{}/empty.tsv", ("no lines",)),
+    "empty file": ("{}/empty.tsv", ("data is empty",)),
     "empty lines": ("{}/blank.tsv", ("1 of 1 lines", "empty source")),
-    "unknown suffix": ("{}/pairs.docx", ("pairs.docx is no table", "data.format=tsv")),
-    "damaged gz": ("{}/cut.tsv.gz", ("damaged or incomplete gz",)),
+    "unknown suffix": ("{}/pairs.docx", ("Unknown table format", "pairs.docx", "data.format")),
+    "damaged gz": ("{}/cut.tsv.gz", ("damaged or incomplete gzip",)),
     "not Parquet": ("{}/wrong.parquet", ("is not a Parquet file",)),
     "no such column": ("{}/good.tsv --set data.source_column=from", ("has no column 'from'",)),
     "too long": (
@@ -106,7 +109,7 @@ TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
     "nbest": ("{}/good.tsv --set search.nbest=9", ("search.nbest=9 exceeds search.beam=5",)),
     "joint": (
         "{}/good.tsv --set text.joint=true --set text.target_tokenizer=char",
-        ("joint: true needs the same tokenizer", "word for the source and char"),
+        ("joint: true requires the same tokenizer", "word for the source and char"),
     ),
     "metric": ("{}/good.tsv --set train.metrics=blue", ("no metric called 'blue'",)),
     "device": ("{}/good.tsv --set train.device=abacus", ("'abacus' cannot be used here",)),
@@ -117,11 +120,11 @@ TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
     "infinite": ("{}/good.tsv --set train.learning_rate=.inf", ("train.learning_rate", "finite")),
     "section": ("{}/good.tsv --set model=false", ("must be a section of options",)),
     "too large": ("{}/good.tsv --set model.ffn=10000000000000", ("cannot be built", "make it smaller")),
-    "empty validation": ("{0}/good.tsv --valid {0}/empty.tsv", ("no lines",)),
+    "empty validation": ("{0}/good.tsv --valid {0}/empty.tsv", ("data is empty",)),
     "malformed validation": ("{0}/good.tsv --valid {0}/no-tabs.tsv", ("2 of 3 lines", "no-tabs.tsv")),
     "long validation": (
         "{0}/good.tsv --valid {0}/one-long.tsv --set data.max_length=5",
-        ("No validation pair is left", "data.max_length=5"),
+        ("No validation pairs are left", "data.max_length=5"),
     ),
     "standard input twice": ("- -", ("can be read only once",)),
     "tie": ("{}/good.tsv --set text.joint=false --set model.tie=all", ("model.tie=all needs one tokenizer",)),
@@ -227,9 +230,9 @@ def test_damaged_tokenizer(broken: Path, command: Command) -> None:
     model.write_bytes(model.read_bytes()[:-9] + b"otherwise")
     assert_sentence(command("translate", broken), "joint.model")
     model.unlink()
-    assert_sentence(command("translate", broken), "joint.model cannot be read")
+    assert_sentence(command("translate", broken), "Cannot read the tokenizer file", "joint.model")
     shutil.rmtree(broken / "tokenizer")
-    assert_sentence(command("translate", broken), "no tokenizer folder")
+    assert_sentence(command("translate", broken), "tokenizer folder", "does not exist")
 
 
 def test_damaged_weights(broken: Path, command: Command) -> None:
@@ -282,17 +285,17 @@ def test_data_that_changed_since_the_run_began(
     file.write_text(file.read_text() + "1\t1\n")
     assert_sentence(command("resume", tmp_path / "run"), f"{file} has changed since the run")
     file.unlink()
-    assert_sentence(command("resume", tmp_path / "run"), f"{file} cannot be read")
+    assert_sentence(command("resume", tmp_path / "run"), f"Cannot read the data file {file}")
 
 
 # Asking a good run for what it cannot do
 
 ASK: dict[str, tuple[str, tuple[str, ...]]] = {
-    "missing input": ("translate RUN {}/nowhere.txt", ("There is no file", "nowhere.txt")),
+    "missing input": ("translate RUN {}/nowhere.txt", ("nowhere.txt does not exist",)),
     "folder as input": ("translate RUN {}", ("is a folder, not a file",)),
     "input is not UTF-8": ("translate RUN {}/binary.yaml", ("binary.yaml, line 1", "not valid UTF-8")),
     "no such input column": ("translate RUN {}/good.tsv --column from", ("has no column 'from'",)),
-    "column 0": ("translate RUN {}/good.tsv --column 0", ("no column 0",)),
+    "column 0": ("translate RUN {}/good.tsv --column 0", ("Invalid column 0",)),
     "device": ("translate RUN {}/good.tsv --device cuda:99", ("'cuda:99' cannot be used here",)),
     "no such device": ("evaluate RUN {}/good.tsv --device abacus", ("'abacus' cannot be used here",)),
     "more answers than the beam": (
@@ -309,12 +312,12 @@ ASK: dict[str, tuple[str, tuple[str, ...]]] = {
         ("No test data", "--source and --target"),
     ),
     "missing references": ("evaluate RUN {}/no-tabs.tsv", ("no-tabs.tsv, line 1", "too few columns")),
-    "missing test": ("evaluate RUN {}/nowhere.tsv", ("There is no file",)),
+    "missing test": ("evaluate RUN {}/nowhere.tsv", ("nowhere.tsv does not exist",)),
     "unlike lengths": (
         "evaluate RUN --source {}/three.txt --target {}/five.txt",
         ("three.txt has 3", "five.txt has 5"),
     ),
-    "empty test": ("evaluate RUN {}/empty.tsv", ("no lines to evaluate on",)),
+    "empty test": ("evaluate RUN {}/empty.tsv", ("no lines to evaluate",)),
     "no such demo": ("demo --task poetry", ("no demo called 'poetry'", "pronunciation, dates, numbers")),
     "no such task": ("data make revers", ("no task called 'revers'", "did you mean 'reverse'?")),
 }

@@ -170,13 +170,13 @@ def test_make_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_mistakes_get_a_sentence(table: Path, tmp_path: Path) -> None:
     assert "No file given" in sentence("check")
-    assert "source and target go together" in sentence("check", "--source", table)
+    assert "source and target must be given together" in sentence("check", "--source", table)
     assert "data.format in the options: input should be" in sentence("check", table, "--format", "xml")
     assert "Give one corpus" in sentence("show", table, "--source", table, "--target", table)
     assert "no task called 'revers'" in sentence("make", "revers")
     assert "no data set called 'x'" in sentence("get", "x")
     assert "cannot be written" in sentence("make", "copy", "--out", tmp_path / "none" / "a.tsv")
-    assert "There is no file" in sentence("show", tmp_path / "none.tsv")
+    assert "does not exist" in sentence("show", tmp_path / "none.tsv")
 
 
 def test_the_commands_start_without_heavy_imports() -> None:

@@ -54,7 +54,7 @@ def test_wrong_files_are_told(files: tuple[Path, Path], command: Command, tmp_pa
     assert f"{other}, line 2, contains '0:1'" in command("evaluate-alignment", other, gold).err
     missing = command("evaluate-alignment", tmp_path / "none", gold)
     assert missing.code == 2
-    assert "There is no file" in missing.err
+    assert "does not exist" in missing.err
 
 
 def test_attention_is_scored_in_every_way_the_best_first(

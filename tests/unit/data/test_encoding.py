@@ -79,7 +79,7 @@ def test_unreadable_files_are_dropped_with_a_reason(
     assert np.array_equal(store.source(0), pair.reader.encode(examples[0].source))
     assert [(line, reason) for line, reason, _ in reported(store)] == [
         (7, "unreadable features: the file does not exist"),
-        (8, "unreadable features: a frame of it has 5 numbers, not 4 as in the training data"),
+        (8, "unreadable features: it has 5 features per frame; the training data has 4"),
         (9, "source has no frames"),
     ]
 
