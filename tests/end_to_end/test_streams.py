@@ -144,7 +144,7 @@ def test_a_shard_that_changed_is_named(folder: Path, change: str) -> None:
         (
             {"data.train": [], "data.source": "1.txt", "data.target": "1.txt", "data.temperature": 2}
             | {"data.valid": "bad.tsv", "data.max_length": 1},
-            r"1\.txt has no pair to draw",
+            r"1\.txt has no pairs",
         ),
     ],
 )

@@ -56,7 +56,7 @@ def test_an_array_of_more_than_there_is(rows: int, tmp_path: Path) -> None:
     shape = {"descr": "<f4", "fortran_order": False, "shape": (rows, 3)}
     np.lib.format.write_array_header_1_0(out, shape)
     (tmp_path / "a.npy").write_bytes(out.getvalue() + bytes(120))
-    with pytest.raises(SeqloomError, match=r"a\.npy cannot be read as features: it is no array file"):
+    with pytest.raises(SeqloomError, match=r"a\.npy cannot be read as features: it is not a NumPy file"):
         read_features(str(tmp_path / "a.npy"))
 
 
@@ -128,7 +128,9 @@ def test_a_parquet_page_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(tables, "PARQUET_PAGE_BYTES", 1 << 24)
     _parquet(tmp_path / "a.parquet", ["x" * (1 << 25)])
     assert (tmp_path / "a.parquet").stat().st_size < 1000
-    with pytest.raises(SeqloomError, match=r"unpacks to 33,554,4\d\d bytes; the limit is 16,777,216"):
+    with pytest.raises(
+        SeqloomError, match=r"has a page of 33,554,4\d\d bytes after decompression; the limit is 16,777,216"
+    ):
         list(rows(str(tmp_path / "a.parquet"), "parquet", ColumnSelection("source", ["target"])))
 
 

@@ -148,7 +148,7 @@ def test_get_prints_the_paths(toy: bytes, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.usefixtures("toy")
 def test_get_without_a_network_says_what_to_do(tmp_path: Path) -> None:
-    assert f"into {tmp_path} by hand: a.gz" in sentence("get", "toy", "--to", tmp_path)
+    assert f"to {tmp_path}: a.gz" in sentence("get", "toy", "--to", tmp_path)
 
 
 def test_make_writes_the_same_to_a_file_and_to_the_screen(tmp_path: Path) -> None:

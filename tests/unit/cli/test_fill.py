@@ -52,7 +52,7 @@ def test_json_has_the_candidates_of_every_gap(runs: Path, command: Command) -> N
         ("pairs", ("a [MASK]",), ("(prefix-lm) translates; it does not fill gaps", "seqloom translate")),
         ("mlm", ("a [MASK]", "a man"), ("Text 2 does not contain [MASK]", "A man is [MASK] a guitar.")),
         ("mlm", ("a [MASK]", "--file", "x"), ("--file", "leave one")),
-        ("mlm", ("--file", "nowhere.txt"), ("There is no file nowhere.txt", "check the path")),
+        ("mlm", ("--file", "nowhere.txt"), ("The file nowhere.txt does not exist", "check the path")),
     ],
 )
 def test_what_cannot_be_done_is_a_sentence(

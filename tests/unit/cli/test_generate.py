@@ -83,7 +83,7 @@ def test_a_text_that_was_cut_is_marked_and_stays_a_line() -> None:
         ("lm", ("a", "--beam", 2, "--top-p", 0.5), ("--top-p", "leave one")),
         ("lm", ("a", "--beam", 2, "--count", 3), ("--count 3 is larger than --beam 2", "increase --beam")),
         ("lm", ("a", "--file", "x"), ("--file", "leave one")),
-        ("lm", ("--file", "nowhere.txt"), ("There is no file nowhere.txt", "check the path")),
+        ("lm", ("--file", "nowhere.txt"), ("The file nowhere.txt does not exist", "check the path")),
         ("lm", ("a man", "--max-length", 1), ("The prompt has", "--max-length")),
         ("lm", ("a", "--top-p", 2), ("sampling.top_p", "less than or equal to 1")),
         ("lm", ("a", "--temperature", 0, "--count", 2), ("the same output 2 times",)),

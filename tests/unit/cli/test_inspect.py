@@ -106,7 +106,7 @@ def test_a_picture_that_cannot_be_drawn_is_told_before_the_work(
         (["run", "--out", "a.gif"], "cannot be written as .gif"),
         (["run", "--out", "nowhere/a.png"], "there is no folder"),
         (["pairs.tsv"], "The configuration pairs.tsv"),
-        (["empty.yaml"], "No train data is given"),
+        (["empty.yaml"], "No train data given"),
     ],
 )
 def test_user_errors(arguments: list[str], message: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ def test_the_beam_of_the_run_does_not_affect_batches(tokenizers: TokenizerPair) 
 
 def test_a_tree_that_does_not_fit_is_an_error(tokenizers: TokenizerPair) -> None:
     scorer = ForcedScorer(Texts(tokenizers.target.size), tokenizers, SearchConfig())
-    with pytest.raises(SeqloomError, match="Pair 2 of 2 cannot be read with its tree: not as many heads"):
+    with pytest.raises(SeqloomError, match="Pair 2 of 2 has an invalid dependency tree: the number of heads"):
         scorer.score([("a b", "a"), ("a b", "a")], heads=[(2, 0), (0,)])
 
 
@@ -116,7 +116,7 @@ def test_totals_of_nothing_and_of_impossible_texts() -> None:
 
 def test_a_masked_scorer_needs_the_mask_symbol() -> None:
     plain = TokenizerPair.train(TextConfig(tokenizer="char"), lambda: [("a", "a")])
-    with pytest.raises(Exception, match=r"does not know the symbol \[MASK\]"):
+    with pytest.raises(Exception, match=r"does not have the symbol \[MASK\]"):
         MaskedScorer(SimpleNamespace(), plain, SearchConfig())
 
 

@@ -148,7 +148,7 @@ def test_the_model_gets_trees_over_tokens(tokenizers: TokenizerPair) -> None:
 
 def test_a_tree_that_does_not_fit_its_line(tokenizers: TokenizerPair) -> None:
     translator = TorchTranslator(TreeReader(tokenizers.target.size), tokenizers, SearchConfig())
-    with pytest.raises(SeqloomError, match="Line 2 of 2 cannot be read with its tree: not as many heads"):
+    with pytest.raises(SeqloomError, match="Line 2 of 2 has an invalid dependency tree: the number of heads"):
         translator.translate([Request("a", tree=(0,)), Request("a b", tree=(0,))])
     with pytest.raises(SeqloomError, match="does not support dependency trees"):
         _translator(tokenizers).translate([Request("a", tree=(0,))])
