@@ -1,4 +1,4 @@
-"""Damaged files by the hundred: a test says what a valid file is and who reads it, the rest is here."""
+"""Generation of damaged files: a test supplies a valid file and its reader."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from seqloom.errors import SeqloomError
 from seqloom.run.config import compose
 from seqloom.run.train import continue_run, create
 
-FEW, MANY = 60, 1000  # cases per test in the fast suite, and in the slow one
-SLOWEST = 20.0  # seconds of computing for a case; one that never ends meets the timeout of the test
-MEMORY = 3 << 30  # bytes of address space that reading may take beyond what the process has
+FEW, MANY = 60, 1000  # cases per test in the fast and in the slow suite
+SLOWEST = 20.0  # CPU seconds per case; an endless case hits the timeout of the test
+MEMORY = 3 << 30  # bytes of address space that reading may allocate
 
-# What breaks careless readers, to be put anywhere into a file.
+# Content that breaks careless readers, inserted anywhere in a file.
 TOKENS = [
     *(b"\x00", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xff\xfe", b"\x1f\x8b", b"PK\x03\x04"),
     *(b"\r", b"\r\n", b"\n\n", b"\t", b'"', b"'", b"\\", b"\x1b[2J", "\u2028\x85\u0130²٣".encode()),
@@ -36,7 +36,7 @@ NUMBER = re.compile(rb"-?\d+(\.\d+)?")
 
 
 def damaged(*valid: bytes) -> st.SearchStrategy[bytes]:
-    """A valid file with up to four faults, or bytes that mean nothing."""
+    """Return a strategy for valid files with up to four faults, or random bytes."""
     faulty = st.tuples(st.sampled_from(valid), st.lists(_FAULTS, max_size=4)).map(_apply)
     return st.one_of(faulty, faulty, faulty, faulty, st.binary(max_size=300))
 
@@ -77,7 +77,7 @@ def _flip(a: float, bits: int) -> Fault:
 
 
 def _renumber(a: float, token: bytes) -> Fault:
-    """Another token in place of the first number behind a place."""
+    """Replace the first number after a position by another token."""
     return lambda c: c[: _place(a, c)] + NUMBER.sub(lambda _: token, c[_place(a, c) :], count=1)
 
 
@@ -113,7 +113,7 @@ _VALUES = st.recursive(
 
 @st.composite
 def reshaped(draw: st.DrawFn, valid: Any) -> Any:
-    """A value of JSON with some of its parts changed, removed, renamed or added."""
+    """Return a JSON value with some of its parts changed, removed, renamed or added."""
     value = json.loads(json.dumps(valid))
     for _ in range(draw(st.integers(1, 3))):
         value = _reshape(draw, value)
@@ -139,7 +139,7 @@ def _reshape(draw: st.DrawFn, value: Any) -> Any:
 
 
 class Fuzz(Protocol):
-    """Tries `check` on every case: it must answer or raise a SeqloomError. `cost`: one of so many is tried."""
+    """Runner of `check`, which must succeed or raise a SeqloomError; `cost` divides the number of cases."""
 
     def __call__(
         self, cases: st.SearchStrategy[Any], check: Callable[[Any], object], cost: int = 1
@@ -151,7 +151,7 @@ _IN_FULL = pytest.param(MANY, marks=[pytest.mark.slow, pytest.mark.timeout(1200)
 
 @pytest.fixture(params=[FEW, _IN_FULL], ids=["few", "many"])
 def fuzz(request: pytest.FixtureRequest, little_memory: None) -> Fuzz:
-    """The trial of many cases; the few of the fast suite are the same every time."""
+    """Return a runner for many cases; those of the fast suite are deterministic."""
 
     def run(cases: st.SearchStrategy[Any], check: Callable[[Any], object], cost: int = 1) -> None:
         @settings(
@@ -175,7 +175,7 @@ def fuzz(request: pytest.FixtureRequest, little_memory: None) -> Fuzz:
 
 @pytest.fixture
 def little_memory() -> Iterator[None]:
-    """A claim of a file that would take much more memory than it has is a MemoryError, which fails the test."""
+    """Limit memory, so that a file that claims far too much raises MemoryError and fails the test."""
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
     before = resource.getrlimit(resource.RLIMIT_AS)
     if pages:
@@ -212,7 +212,7 @@ SMALL_COUNTS = {"text.tokenizer": "word", "text.byte_fallback": False, "data.val
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of every kind that differs in what it keeps on the disk."""
+    """Return one run per kind of files on disk."""
     folder = tmp_path_factory.mktemp("runs")
     (folder / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
     (folder / "tags.tsv").write_text("".join(f"{i % 7} {i % 5}\tA{i % 2} B{i % 3}\n" for i in range(60)))

@@ -1,4 +1,4 @@
-"""Model folders and files that want to do something when they are loaded. None of them gets to."""
+"""Malicious model folders and files that try to execute something when they are loaded; none succeeds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from seqloom.run.train import continue_run, create
 from seqloom.text.frames import read_features
 
 WEIGHTS = "checkpoints/best/model.safetensors"
-# What Python does when something is executed, fetched or unpickled (docs.python.org: audit events).
+# Audit events of execution, network access and unpickling (docs.python.org: audit events).
 ALARMS = {"os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect", "pickle.find_class"}
 _heard: list[str] | None = None
 
@@ -55,7 +55,7 @@ sys.addaudithook(_hear)
 
 
 class Nest:
-    """A run from a stranger, and a place outside of it that must stay as it is."""
+    """Untrusted run, and a folder outside of it that must stay unchanged."""
 
     def __init__(self, run: Path, folder: Path) -> None:
         self.run = Path(shutil.copytree(run, folder / "run", symlinks=True))
@@ -77,12 +77,12 @@ class Nest:
 
     @property
     def pickle(self) -> bytes:
-        """A pickle that makes the marker when it is loaded."""
+        """Return a pickle that creates the marker when it is loaded."""
         return b"cos\nmkdir\n(V" + str(self.marker).encode() + b"\ntR."
 
     @property
     def torch(self) -> bytes:
-        """The same in the archive that torch.save writes."""
+        """Return the same pickle in an archive as written by torch.save."""
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as archive:
             archive.writestr("archive/data.pkl", self.pickle)
@@ -90,11 +90,11 @@ class Nest:
         return out.getvalue()
 
     def tag(self, kind: str) -> str:
-        """A YAML value that makes the marker when its tag is obeyed."""
+        """Return a YAML value that creates the marker if its tag is executed."""
         return f"!!python/object/{kind}:os.mkdir [{str(self.marker)!r}]"
 
     def put(self, name: str, content: bytes | str) -> None:
-        """Writes into the run, and the checksum where there is one."""
+        """Write a file of the run, and its checksum if there is one."""
         file = self.run / name
         content = content.encode() if isinstance(content, str) else content
         file.unlink(missing_ok=True)
@@ -124,7 +124,7 @@ class Nest:
 
 @dataclass(frozen=True)
 class Canary:
-    """What is planted, what we then do, and, if there is one, a careless way to do it."""
+    """Planted content, the tested action and, if there is one, an unsafe variant of the action."""
 
     plant: Callable[[Nest], object]
     act: Callable[[Nest], object]
@@ -152,7 +152,7 @@ def pickled(name: str, act: Callable[[Nest], object]) -> Canary:
 
 
 def arrays(name: str, write: Callable[[Nest, Path], object]) -> Canary:
-    """Pickles in the files of features."""
+    """Return a canary with pickles in feature files."""
 
     def act(nest: Nest) -> None:
         read_features(str(nest.folder / name))
@@ -166,7 +166,7 @@ def arrays(name: str, write: Callable[[Nest, Path], object]) -> Canary:
 
 
 class Bomb:
-    """An object that NumPy saves as a pickle."""
+    """Object that NumPy saves as a pickle."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -223,7 +223,7 @@ def tagged(kind: str, act: Callable[[Nest], object] = translate) -> Canary:
 
 
 def included(nest: Nest) -> None:
-    """A tag of somebody's own that would read a file; its content would be quoted in the error."""
+    """Plant a custom tag that would read a file; the error would quote its content."""
     nest.config(f"model: {{name: !include {nest.outside / 'mine'}}}\n")
 
 
@@ -236,14 +236,14 @@ def quotes_nothing(nest: Nest) -> None:
         raise
 
 
-# Ten lists of ten lists of ten … : a few lines that stand for 10^12 words.
+# Ten lists of ten lists of ten …: a few lines that expand to 10^12 words.
 LAUGHS = "x0: &x0 [a, a, a, a, a, a, a, a, a, a]\n" + "".join(
     f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]\n" for i in range(1, 12)
 )
 
 
 def laughing(section: str, key: str) -> Canary:
-    """Fires when it takes more than 50 MB."""
+    """Return a canary that fires if more than 50 MB are used."""
 
     def measured(nest: Nest, act: Callable[[], object]) -> None:
         before = resource.getrlimit(resource.RLIMIT_AS)
@@ -266,11 +266,11 @@ def laughing(section: str, key: str) -> Canary:
     def careless(nest: Nest) -> None:
         measured(nest, lambda: repr(yaml.safe_load(LAUGHS)["x11"]))
 
-    return Canary(plant, act, None if key else careless)  # which is slow, and once is enough
+    return Canary(plant, act, None if key else careless)  # slow, so only once
 
 
 class Browser(HTMLParser):
-    """Fires when a page has an element or a handler that the text brought with it."""
+    """Parser that fires if a page has an element or a handler injected by the text."""
 
     def __init__(self, nest: Nest) -> None:
         super().__init__()
@@ -283,7 +283,7 @@ class Browser(HTMLParser):
 
 
 def page(text: str) -> Canary:
-    """A text in the page of a search tree."""
+    """Return a canary with a text in the page of a search tree."""
 
     def act(nest: Nest) -> None:
         tree = searched(nest, text)
@@ -304,7 +304,7 @@ def terminal(nest: Nest, text: str) -> None:
 
 
 def shouted(*arguments: str) -> Canary:
-    """Arguments or files whose names steer a terminal, in an error message."""
+    """Return a canary with terminal control sequences in an error message."""
 
     def run(nest: Nest) -> None:
         err, sys.stderr = sys.stderr, io.StringIO()
@@ -335,7 +335,7 @@ def said(act: Callable[[Nest], object]) -> Callable[[Nest], object]:
 
 
 def evil_run(nest: Nest) -> Path:
-    """Another run outside, whose weights the first must not serve."""
+    """Create another run outside, whose weights must not be used."""
     other = nest.folder / "other"
     shutil.copytree(nest.run, other, symlinks=True)
     return other
@@ -365,7 +365,7 @@ def by_path(name: str) -> Canary:
 
 
 def through(name: str, act: Callable[[Nest], object]) -> Canary:
-    """A link in the run to a file of ours, which would be written through it."""
+    """Return a canary with a link in the run, through which an outside file would be overwritten."""
 
     def careless(nest: Nest) -> None:
         with (nest.run / name).open("a") as file:
@@ -375,7 +375,7 @@ def through(name: str, act: Callable[[Nest], object]) -> Canary:
 
 
 def waylaid(name: str, act: Callable[[Nest], object]) -> Canary:
-    """A link under the temporary name of something that is about to be written."""
+    """Return a canary with a link at the temporary name of a file that will be written."""
 
     def careless(nest: Nest) -> None:
         (nest.folder / name).write_text("theirs")
@@ -402,7 +402,7 @@ def named(model: str) -> Canary:
 
 
 def importing(name: str) -> Canary:
-    """A run that names a Python file, which is there, as the one that defines its model."""
+    """Return a canary with a run that names an existing Python file as the definition of its model."""
 
     def plant(nest: Nest) -> None:
         nest.config("model: {name: evil}\n")
@@ -414,7 +414,7 @@ def importing(name: str) -> Canary:
 
 
 def option(text: str) -> Canary:
-    """An option of a stranger's configuration that names a place outside."""
+    """Return a canary with an untrusted option that names a path outside of the run."""
 
     def plant(nest: Nest) -> None:
         whole = yaml.safe_load((nest.run / "config.yaml").read_text())
@@ -426,7 +426,7 @@ def option(text: str) -> Canary:
 
 
 def expanded(text: str) -> Canary:
-    """A name in which a shell would see something to do."""
+    """Return a canary with a file name that a shell would expand."""
 
     def name(nest: Nest) -> str:
         return text.replace("MARK", str(nest.marker))
@@ -454,7 +454,7 @@ def unpack(nest: Nest) -> None:
 
 
 def header(values: object, *, size: int | None = None) -> Callable[[Nest], object]:
-    """Weights whose header says this."""
+    """Return a function that plants weights with this header."""
 
     def plant(nest: Nest) -> None:
         text = json.dumps(values).encode()
@@ -464,7 +464,7 @@ def header(values: object, *, size: int | None = None) -> Callable[[Nest], objec
 
 
 def doubled_keys(nest: Nest) -> None:
-    """Two checksums in one object: the one of the true weights, and the one of others."""
+    """Plant two checksums in one object: those of the true and of other weights."""
     state = (nest.run / "checkpoints/best/state.json").read_text().rstrip().rstrip("}")
     nest.put(WEIGHTS, save({"a": torch.ones(1)}))
     (nest.run / "checkpoints/best/state.json").write_text(state + ', "sha256": {"model.safetensors": "0"}}')
@@ -583,13 +583,13 @@ def test_no_canary_fires(name: str, nest: Nest, alarms: list[str], little_memory
 
 @pytest.mark.parametrize("name", [name for name, canary in CANARIES.items() if canary.careless])
 def test_every_canary_can_fire(name: str, nest: Nest, alarms: list[str]) -> None:
-    """In careless hands; otherwise the test above could not fail."""
+    """Every canary fires in unsafe code; otherwise the test above could not fail."""
     canary = CANARIES[name]
     canary.plant(nest)
     assert canary.careless
     try:
         canary.careless(nest)
-    except Exception as error:  # what it was meant to load is not there: it has fired all the same, or not
+    except Exception as error:  # the expected object is missing; the canary may still have fired
         print(error)
     assert nest.fired or alarms
 

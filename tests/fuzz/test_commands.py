@@ -1,4 +1,4 @@
-"""Whole commands on damaged input: an answer per line, or exit code 1 or 2 and one sentence; no leftovers."""
+"""Commands on damaged input: one output per line, or exit code 1 or 2 and one error message; no leftovers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Run = Callable[..., "tuple[int, str, str]"]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a command in this process; whatever escapes but an exit fails the test."""
+    """Run a command in this process; any exception except an exit fails the test."""
 
     def command(*arguments: object, given: bytes = b"") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["seqloom", *map(str, arguments)])
@@ -34,7 +34,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def sentence(code: int, out: str, err: str) -> None:
-    """What a failed command may say."""
+    """Check the output of a failed command."""
     assert code in (1, 2)
     assert "Traceback" not in err
     assert out == ""
@@ -44,7 +44,7 @@ def sentence(code: int, out: str, err: str) -> None:
         assert all(line.isprintable() for line in lines)
 
 
-SHORT = ("--set", "search.longest=20")  # a model of four steps finds no end
+SHORT = ("--set", "search.longest=20")  # a model trained for four steps rarely generates EOS
 LINES = b"1 2\n\n3 4 5\n"
 TABLE = b"1 2\t1\n3 4\t3\n"
 
@@ -100,7 +100,7 @@ def test_other_standard_input(
 
 
 @pytest.mark.parametrize("command", ["info", "doctor"])
-def test_a_look_at_damaged_runs(
+def test_inspection_of_damaged_runs(
     command: str, runs: dict[str, Path], run: Run, tmp_path: Path, fuzz: Any, damage: Any
 ) -> None:
     folder = Path(shutil.copytree(runs["transformer"], tmp_path / "run", symlinks=True))
@@ -129,7 +129,7 @@ def test_recipes(run: Run, tmp_path: Path, fuzz: Any, damage: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
-def test_no_memory_left(error: Exception, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory(error: Exception, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise error
 
@@ -143,7 +143,7 @@ def test_no_memory_left(error: Exception, run: Run, monkeypatch: pytest.MonkeyPa
             run("info")
 
 
-def test_a_name_that_the_terminal_cannot_spell(
+def test_a_name_that_the_terminal_cannot_encode(
     runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = shutil.copytree(runs["transformer"], tmp_path / "b\udcff漢", symlinks=True)

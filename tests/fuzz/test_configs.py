@@ -1,4 +1,4 @@
-"""Configurations that nobody would write: options that hold together, or one sentence."""
+"""Damaged configurations: consistent options, or one error message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def resolved(model: str) -> dict[str, Any]:
 
 
 def survives(config: Config) -> None:
-    """What was accepted can be written, and read as the same."""
+    """Check that an accepted configuration can be written and read back."""
     assert from_tree(yaml.safe_load(config.to_yaml()), "itself") == config
 
 

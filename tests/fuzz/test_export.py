@@ -1,4 +1,4 @@
-"""Folders and files of other programs, damaged: a run that works, or one sentence and no run."""
+"""Damaged folders and files of other programs: a working run, or one error message and no run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as Hugging Face's library writes it, of random weights."""
+    """Return a folder with random weights, as written by Hugging Face Transformers."""
     folder = tmp_path_factory.mktemp("marian")
     config = compose(values=OPTIONS)
     tokenizers = TokenizerPair.train(config.text, lambda: [("the cat sat", "die Katze")] * 3)
@@ -53,7 +53,7 @@ def marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def imported(folder: Path, out: Path) -> None:
-    """Imports the folder; what cannot be imported leaves nothing behind."""
+    """Import the folder; a failed import must leave no files."""
     try:
         import_marian(folder, out)
         load_scorer(out, device="cpu").score([("the cat", "die Katze")])

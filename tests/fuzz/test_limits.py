@@ -1,4 +1,4 @@
-"""Files that claim, or unpack to, more than any memory: an end to it, and a sentence that says so."""
+"""Files that claim or decompress to more than any memory: rejected with a clear error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("little_memory")
 
 @pytest.fixture(scope="module")
 def bomb() -> bytes:
-    """128 KB that unpack to a line of 128 MB."""
+    """Return 128 KB that decompress to a line of 128 MB."""
     return gzip.compress(b"x" * (1 << 27), 1)
 
 
@@ -51,7 +51,7 @@ def test_an_arpa_file_without_lines(bomb: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [10**6, 10**9, 10**12, 10**18])
-def test_an_array_of_more_than_there_is(rows: int, tmp_path: Path) -> None:
+def test_an_array_header_that_claims_too_much_data(rows: int, tmp_path: Path) -> None:
     out = io.BytesIO()
     shape = {"descr": "<f4", "fortran_order": False, "shape": (rows, 3)}
     np.lib.format.write_array_header_1_0(out, shape)
@@ -60,20 +60,20 @@ def test_an_array_of_more_than_there_is(rows: int, tmp_path: Path) -> None:
         read_features(str(tmp_path / "a.npy"))
 
 
-def test_an_archive_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_decompresses_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.savez_compressed(tmp_path / "a.npz", a=np.zeros((1000, 1000)))
     assert (tmp_path / "a.npz").stat().st_size < 10_000
     assert read_features(str(tmp_path / "a.npz")).frames.shape == (1000, 1000)
     frames._archive.cache_clear()
     monkeypatch.setattr(frames, "ARRAY_BYTES", 1_000_000)
-    with pytest.raises(SeqloomError, match=r"an array in it has more than 1,000,000 bytes"):
+    with pytest.raises(SeqloomError, match=r"it contains an array of more than 1,000,000 bytes"):
         read_features(str(tmp_path / "a.npz"))
 
 
 def test_a_sparse_array(tmp_path: Path) -> None:
-    """A file that takes no room on the disk, and all memory when it is read."""
+    """A sparse file takes no disk space, but all memory when it is read."""
     np.lib.format.open_memmap(tmp_path / "a.npy", mode="w+", dtype=np.uint8, shape=(1 << 19, 1 << 10)).flush()
-    with pytest.raises(SeqloomError, match="an array in it has more than 1,073,741,824 bytes"):
+    with pytest.raises(SeqloomError, match="it contains an array of more than 1,073,741,824 bytes"):
         read_features(str(tmp_path / "a.npy"))
 
 
@@ -124,7 +124,7 @@ def _parquet(path: Path, source: Any, **options: Any) -> None:
     parquet.write_table(table, path, compression="brotli", **options)
 
 
-def test_a_parquet_page_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parquet_page_that_decompresses_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "PARQUET_PAGE_BYTES", 1 << 24)
     _parquet(tmp_path / "a.parquet", ["x" * (1 << 25)])
     assert (tmp_path / "a.parquet").stat().st_size < 1000
@@ -137,7 +137,7 @@ def test_a_parquet_page_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: py
 def test_a_parquet_column_whose_name_is_not_text(tmp_path: Path) -> None:
     file = tmp_path / "a.parquet"
     _parquet(file, ["a", "b"])
-    name = b"\x19\x18\x06source"  # in the footer: a path of one name, of six bytes
+    name = b"\x19\x18\x06source"  # in the footer: a path of one name with six bytes
     assert name in file.read_bytes()
     file.write_bytes(file.read_bytes().replace(name, name[:-1] + b"\xe5"))
     with pytest.raises(SeqloomError, match="damaged"):
@@ -148,7 +148,7 @@ def test_a_parquet_column_whose_name_is_not_text(tmp_path: Path) -> None:
 def test_few_parquet_cells_are_read_together_if_each_may_be_large(
     encoding: str | None, repeats: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cells of 64 KiB that are in the file once: a dictionary of one, or each begins as the one before it."""
+    """Cells of 64 KiB that are stored once: as a dictionary, or as a prefix of the next cell."""
     monkeypatch.setattr(tables, "PARQUET_BATCH_BYTES", 1 << 20)
     batches: list[int] = []
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -168,7 +168,7 @@ def test_few_parquet_cells_are_read_together_if_each_may_be_large(
 
 @pytest.mark.parametrize("header", [b"\x1c" * 5000, b"\x15" + b"\xff" * 50, b"\x18\xff\xff\xff\x7f", b"\x1f"])
 def test_a_parquet_page_without_a_header(header: bytes, tmp_path: Path) -> None:
-    """Structures without end, a number without end, a text longer than the file, an unknown kind of value."""
+    """Endless structures, an endless number, a string longer than the file, an unknown type."""
     _parquet(tmp_path / "a.parquet", ["".join(map(chr, range(1000, 9000)))], use_dictionary=False)
     content = (tmp_path / "a.parquet").read_bytes()
     (tmp_path / "a.parquet").write_bytes(b"PAR1" + header + content[4 + len(header) :])
@@ -176,11 +176,11 @@ def test_a_parquet_page_without_a_header(header: bytes, tmp_path: Path) -> None:
         list(rows(str(tmp_path / "a.parquet"), "parquet", ColumnSelection("source", ["target"])))
 
 
-def test_sound_of_a_rate_that_cannot_be(tmp_path: Path) -> None:
+def test_sound_with_an_impossible_rate(tmp_path: Path) -> None:
     with wave.open(str(tmp_path / "a.wav"), "wb") as file:
         file.setparams((1, 2, 2_000_000_000, 0, "NONE", ""))
         file.writeframes(bytes(400))
-    with pytest.raises(SeqloomError, match="it has 2000000000 samples of 16 bits per second"):
+    with pytest.raises(SeqloomError, match="2000000000 samples per second of 16 bits is not supported"):
         read_features(str(tmp_path / "a.wav"))
 
 
@@ -199,7 +199,7 @@ def test_a_vocabulary_without_end() -> None:
         MarianConfig.checked({"model_type": "marian", "d_model": 8, **SIZES, "vocab_size": 10**12}, "config")
 
 
-def test_what_is_quoted_is_short() -> None:
+def test_quoted_values_are_short() -> None:
     value: object = "x"
     for _ in range(30):
         value = [value] * 10
@@ -215,11 +215,11 @@ def test_a_message_is_one_printable_line() -> None:
     assert str(SeqloomError("Größe ≤ 5, „so“.", "▁")) == "Größe ≤ 5, „so“.\n  hint: ▁"
 
 
-def test_a_run_has_nothing_but_files_and_folders_of_its_own(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_run_contains_only_regular_files_and_folders(runs: dict[str, Path], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(runs["transformer"], tmp_path / "run", symlinks=True))
     assert Run.open(folder).checkpoints().steps() == [2, 4]
     (tmp_path / "link").symlink_to(folder)
-    Run.open(tmp_path / "link")  # the run itself may be one
+    Run.open(tmp_path / "link")  # the run itself may be a link
     (folder / "notes").symlink_to("/etc/hostname")
     with pytest.raises(SeqloomError, match="notes is a link that leads out of the run directory"):
         Run.open(folder)
@@ -228,7 +228,7 @@ def test_a_run_has_nothing_but_files_and_folders_of_its_own(runs: dict[str, Path
     with pytest.raises(SeqloomError, match="notes is neither a file nor a folder"):
         Run.open(folder)
     (folder / "notes").unlink()
-    (folder / "checkpoints" / "step-²").mkdir()  # no number, though Python calls it a digit
+    (folder / "checkpoints" / "step-²").mkdir()  # not a number, although str.isdigit accepts it
     assert Run.open(folder).checkpoints().steps() == [2, 4]
 
 
@@ -242,7 +242,7 @@ def test_numbers_in_json_without_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", ["2001-99-99", "!!int ''", "!!bool x", "!!timestamp x", "!!set [a]", "[" * 500]
 )
-def test_yaml_that_its_library_stumbles_over(value: str, tmp_path: Path) -> None:
+def test_yaml_that_breaks_its_library(value: str, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(f"model: {value}\n")
     with pytest.raises(SeqloomError, match=r"a\.yaml is not valid YAML"):
         read_yaml(tmp_path / "a.yaml")

@@ -1,4 +1,4 @@
-"""Every reader of data, given damaged files: examples that are text, or one sentence."""
+"""All data readers with damaged files: valid examples, or one error message."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def npz(*, packed: bool) -> bytes:
 
 
 def checked(examples: Iterable[Example]) -> None:
-    """Goes through all examples: each is text that can be written."""
+    """Check that all examples are text that can be written."""
     for example in examples:
         for text in (example.source, example.target or "", *example.columns, *example.columns.values()):
             text.encode()
@@ -91,7 +91,7 @@ def checked(examples: Iterable[Example]) -> None:
 
 
 def table(**columns: Any) -> Read:
-    """A reader of pairs: the examples and the dropped lines are all that there are."""
+    """Return a reader of pairs that checks that kept and dropped lines add up to the total."""
 
     def read(path: Path) -> None:
         report = DataReport()
@@ -106,7 +106,7 @@ def table(**columns: Any) -> Read:
 
 
 def sources(**columns: Any) -> Read:
-    """A reader of what is to be translated: no line gets lost."""
+    """Return a reader of sources to translate that checks that no line is lost."""
 
     def read(path: Path) -> None:
         report = DataReport()
@@ -141,7 +141,7 @@ def links(path: Path) -> None:
         parse_links(line)
 
 
-# name → (the file, valid contents, who reads it)
+# name → (file, valid contents, reader)
 READERS: dict[str, tuple[str, list[bytes], Read]] = {
     "tsv": ("a.tsv", [TSV.encode(), b"a\tb\nc\td\n"], table()),
     "tsv by name": ("a.tsv", [TSV.encode()], table(source_column="source", target_column="target")),
@@ -178,7 +178,7 @@ def test_damaged_data(name: str, tmp_path: Path, fuzz: Any, damage: Any) -> None
         read(tmp_path / file)
 
     for content in valid:
-        check(content)  # without faults there is nothing to complain of
+        check(content)  # a valid file must not raise
     fuzz(damage(*valid), check)
 
 

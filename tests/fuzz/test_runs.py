@@ -1,4 +1,4 @@
-"""Model folders from a stranger: a model that answers, or one sentence."""
+"""Untrusted model folders: a working model, or one error message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from support.random_state import random_state
 
 
 def use(folder: Path) -> None:
-    """Does with a run what its command does."""
+    """Use a run as its command does."""
     run = Run.open(folder)
     name = run.config().model.name
     if name == "mlm":
@@ -52,7 +52,7 @@ def inspect(folder: Path) -> None:
 
 
 def without_seal(content: bytes) -> bytes:
-    """The file as a stranger would write it, who need not say what its checksum is."""
+    """Return the file without its checksum, as an attacker could write it."""
     return re.sub(rb',\s*"seal": "\w+"|^# sha256.*', b"", content, flags=re.MULTILINE)
 
 
@@ -130,9 +130,9 @@ def test_records_of_another_shape(runs: dict[str, Path], tmp_path: Path, fuzz: A
 
 
 def forge(folder: Path, content: bytes) -> None:
-    """Puts in weights with the checksum that goes with them, as a stranger would."""
+    """Write weights with a matching checksum, as an attacker could."""
     file = folder / "checkpoints" / "best" / "model.safetensors"
-    file.unlink()  # another file: the tensors of the case before may still be mapped
+    file.unlink()  # a new file: tensors of the previous case may still be mapped
     file.write_bytes(content)
     state = file.with_name("state.json")
     values = json.loads(without_seal(state.read_bytes()))
@@ -140,7 +140,7 @@ def forge(folder: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("model", ["transformer", "mlm", "ngram", "phrase", "hmm-lm", "hmm", "hmm-classifier"])
-def test_loading_and_using_a_run_leaves_the_random_state_of_the_caller(
+def test_loading_and_using_a_run_keeps_the_random_state_of_the_caller(
     model: str, runs: dict[str, Path]
 ) -> None:
     before = random_state()
@@ -168,7 +168,7 @@ DTYPES = [torch.float32, torch.int64, torch.bool, torch.float16, torch.int8, tor
 
 
 def changed(old: torch.Tensor, kind: str, value: float, number: int) -> torch.Tensor:
-    """The tensor with other values, another shape, another type, or without its end."""
+    """Return the tensor with other values, shape or type, or truncated."""
     if kind == "fill":
         place = torch.rand(old.shape, generator=torch.Generator().manual_seed(number)) < 0.3
         filling = torch.tensor(value if old.is_floating_point() else number - 2).to(old.dtype)

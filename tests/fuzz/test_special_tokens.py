@@ -1,4 +1,4 @@
-"""What looks like a control symbol is text when a person writes it."""
+"""Text that looks like a control symbol is encoded as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seqloom.text.marian import MarianTokenizer, as_marian
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, EOS, PAD, UNK
 
-# The names of all pieces that are no text, what marks a space, and what other programs reserve.
+# Names of all special pieces, the space mark, and reserved names of other programs.
 SPECIALS = [
     *("<s>", "</s>", "<pad>", "<unk>", "<0x0A>", "<0xE2>", "▁", MASK, "⁇", "▅", "\ue009"),
     *("<2de>", ">>fra<<", "<|endoftext|>", "[CLS]", "[SEP]", "<mask>", "<extra_id_0>", "<unused-7>", "\x00"),
@@ -27,7 +27,7 @@ TEXTS = st.lists(st.sampled_from([*SPECIALS, "a", " ", "man", "é"]), min_size=1
 
 @cache
 def tokenizer(kind: Kind, *, bytes: bool) -> Tokenizer:
-    """Trained on text that holds such words, with [MASK] as a symbol of its own."""
+    """Return a tokenizer trained on text that contains such words, with [MASK] as a symbol."""
     lines = ["a man is a man", "ein Mann", *(f"a {special} b" for special in SPECIALS), "".join(SPECIALS)] * 3
     return Tokenizer.train(
         lines,
@@ -62,7 +62,7 @@ def test_no_text_is_a_control_symbol(kind: Kind, bytes: bool, fuzz: Any) -> None
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_nor_in_the_form_of_marian(kind: Kind, fuzz: Any) -> None:
+def test_no_text_is_a_control_symbol_for_marian_tokenizers(kind: Kind, fuzz: Any) -> None:
     one: MarianTokenizer = as_marian(tokenizer(kind, bytes=True))
 
     def check(text: str) -> None:
@@ -74,19 +74,19 @@ def test_nor_in_the_form_of_marian(kind: Kind, fuzz: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
-def test_only_where_gaps_are_asked_for_mask_is_the_symbol(kind: Kind) -> None:
+def test_mask_is_the_symbol_only_with_gaps(kind: Kind) -> None:
     one = tokenizer(kind, bytes=True)
     mask = one.symbol(MASK)
     assert mask not in one.encode(f"a {MASK} b")
     filler = object.__new__(Filler)
     filler.tokenizer, filler.mask = one, mask
     assert Filler.encode(filler, f"a {MASK} b").ids.count(mask) == 1
-    assert mask not in one.encode(f"a {MASK} b")  # to ask once changes nothing
+    assert mask not in one.encode(f"a {MASK} b")  # with_gaps does not change the original
 
 
 @pytest.mark.parametrize("special", SPECIALS)
-def test_answers_and_scores(special: str, runs: dict[str, Path]) -> None:
-    """A line with a special name in it is one line, with an answer and a probability of its own."""
+def test_translations_and_scores(special: str, runs: dict[str, Path]) -> None:
+    """A line that contains a special name is one line, with one output and one probability."""
     text = f"1 {special} 2"
     translator = load(runs["transformer"], device="cpu")
     plain, strange = translator.translate(["1 2", text])
@@ -96,17 +96,17 @@ def test_answers_and_scores(special: str, runs: dict[str, Path]) -> None:
         scorer = load_scorer(runs[model], device="cpu")
         (score,) = scorer.score([pair])
         (whole,) = scorer.score([(pair[0], "1 x 2")])
-        assert len(score.log_probs) >= len(whole.log_probs)  # the word is there, it does not end the line
+        assert len(score.log_probs) >= len(whole.log_probs)  # the word is encoded and does not end the line
 
 
-def test_a_text_to_fill_may_have_them_too(runs: dict[str, Path]) -> None:
+def test_a_text_to_fill_may_contain_special_names(runs: dict[str, Path]) -> None:
     filler = load_filler(runs["mlm"], device="cpu")
     for special in (one for one in SPECIALS if one != MASK):
         (filled,) = filler.fill([f"1 {special} {MASK} 2"])
         assert len(filled.gaps) == 1
 
 
-def test_a_gap_inside_a_word_is_told_if_tokens_are_words(runs: dict[str, Path]) -> None:
+def test_a_gap_within_a_word_is_rejected_for_word_tokens(runs: dict[str, Path]) -> None:
     filler = load_filler(runs["mlm"], device="cpu")
     with pytest.raises(SeqloomError, match=r"Text 2 has a \[MASK\] inside a word.*'1 \[MASK\]1'") as caught:
         filler.fill(["1 [MASK]", "1 [MASK]1"])
