@@ -137,7 +137,7 @@ def score(
                     write_json_line(stream, one.as_dict())
             lowest = nsmallest(worst, [*lowest, *scored], key=lambda one: one.score.mean)
         if not totals.lines:
-            report.refuse_if_mostly_gone()
+            report.raise_if_mostly_dropped()
     if report.dropped:
         print(f"skipped: {report.summary()}; first: line {report.lines[0].line}", file=sys.stderr)
     if plot:

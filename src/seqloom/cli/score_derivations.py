@@ -107,7 +107,7 @@ def score_derivations(options: ScoringOptions, examples: Iterator[Example], repo
             missing = [line for line in lines if line.found.score is None]
             unreachable += missing[: options.worst - len(unreachable)]
         if not sums.lines:
-            report.refuse_if_mostly_gone()
+            report.raise_if_mostly_dropped()
     if report.dropped:
         print(f"skipped: {report.summary()}; first: line {report.lines[0].line}", file=sys.stderr)
     if options.json:

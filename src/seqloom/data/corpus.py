@@ -19,9 +19,9 @@ from seqloom.data.batching import Batches, BatchStream
 from seqloom.data.config import DataConfig, Part
 from seqloom.data.encoding import Numericalizer
 from seqloom.data.mixture import Mixture, by_temperature
-from seqloom.data.readers import check_given, check_targets_are_text, has_trees, read_corpus, read_shard
+from seqloom.data.readers import check_has_files, check_targets_are_text, has_trees, read_corpus, read_shard
 from seqloom.data.report import DataReport, clean
-from seqloom.data.shards import Shard, check_read_again, corpora
+from seqloom.data.shards import Shard, check_rereadable, corpora
 from seqloom.data.split import held_out_share, is_held_out
 from seqloom.data.store import TokenStore, cache_key, remove_abandoned
 from seqloom.data.stream import PairSource, StreamedShard, WindowStream
@@ -113,7 +113,7 @@ class Corpus:
         for note in tokenizers.notes:
             say(f"tokenizer: {note}")
         prepared = self._prepared(tokenizers, record, report)
-        report.refuse_if_mostly_gone()
+        report.raise_if_mostly_dropped()
         later = "; lines dropped from the stream are reported after each epoch" if self.data.stream else ""
         say(f"data: {report.summary()}{later}")
         if prepared.valid_part == "train":
@@ -146,7 +146,7 @@ class Corpus:
     def _checksums(self) -> dict[str, str]:
         """Return the checksum of each data file."""
         sums = {}
-        check_read_again(chain.from_iterable(self._shards(part) for part in PARTS))
+        check_rereadable(chain.from_iterable(self._shards(part) for part in PARTS))
         for file in (file for part in PARTS for shard in self._shards(part) for file in shard if file):
             try:
                 sums[file] = sha256(Path(file))
@@ -182,13 +182,13 @@ class Corpus:
         counts: dict[Part, dict[str, int]] = {}
         lengths: dict[Part, CharacterCounts] = {}
         for part in self._parts():
-            check_given(self.data, part)
+            check_has_files(self.data, part)
             part_report, lengths[part] = DataReport(), CharacterCounts()
             counts[part] = {
                 shard.file: sum(map(lengths[part].add, self._clean(shard, part_report)))
                 for shard in self._shards(part)
             }
-            part_report.refuse_if_mostly_gone()
+            part_report.raise_if_mostly_dropped()
             report.add(part_report)
         pairs, ratio = counts["train"], lengths["train"].ratio
         if "valid" in counts:
@@ -234,7 +234,7 @@ class Corpus:
         if self.data.stream:  # the store holds only the beginning of the stream
             beginning = stored.report
             beginning.total = len(stored) + beginning.dropped
-            beginning.refuse_if_mostly_gone()
+            beginning.raise_if_mostly_dropped()
         else:
             report.add(stored.report)
         # A tiny corpus may have no held-out pairs; validation then uses the training pairs.

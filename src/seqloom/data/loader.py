@@ -24,7 +24,7 @@ class Feed(NamedTuple):
     target_tokens: int  # of all rows of the batch, over all processes
 
 
-Share: TypeAlias = tuple[Batch, int]  # rows of a batch, and the target tokens of all its rows
+LocalRows: TypeAlias = tuple[Batch, int]  # rows of a batch, and the target tokens of all its rows
 
 
 def collator(noise: NoiseConfig, tokenizers: TokenizerPair, seed: int, *, in_place: bool) -> Collate[Batch]:
@@ -40,26 +40,24 @@ def collator(noise: NoiseConfig, tokenizers: TokenizerPair, seed: int, *, in_pla
     ).collate
 
 
-def sharer(noise: NoiseConfig, make_batch: Collate[Batch], group: ProcessGroup) -> Collate[Share]:
+def local_collator(noise: NoiseConfig, make_batch: Collate[Batch], group: ProcessGroup) -> Collate[LocalRows]:
     """Return the function that collates this process's rows of a batch, and only these if possible."""
 
-    def collate_local(tokens: Tokens, indices: Indices, position: Position) -> Share:
+    def collate_local(tokens: Tokens, indices: Indices, position: Position) -> LocalRows:
         batch = group.shard(len(indices), lambda rows: make_batch(tokens, indices[rows], position))
         return batch, tokens.target_tokens(indices)
 
-    def collate_and_slice(tokens: Tokens, indices: Indices, position: Position) -> Share:
+    def collate_and_slice(tokens: Tokens, indices: Indices, position: Position) -> LocalRows:
         batch = make_batch(tokens, indices, position)
         return group.shard(len(indices), batch.rows), batch.target_tokens
 
     return collate_local if noise.kind == "none" else collate_and_slice  # noise is drawn for the entire batch
 
 
-def feeder(batches: Batches, make_share: Collate[Share]) -> Callable[[int, int], Iterator[Feed]]:
+def feeder(batches: Batches, make_rows: Collate[LocalRows]) -> Callable[[int, int], Iterator[Feed]]:
     """Return a function that yields batches without end from a position, with prefetching."""
 
     def feed(epoch: int, skip: int) -> Iterator[Feed]:
-        return prefetch(
-            Feed(*position, *share) for position, share in batches.collated(epoch, skip, make_share)
-        )
+        return prefetch(Feed(*position, *rows) for position, rows in batches.collated(epoch, skip, make_rows))
 
     return feed

@@ -13,11 +13,11 @@ from seqloom.data.columns import ColumnSelection
 from seqloom.data.config import DataConfig, Format, Part
 from seqloom.data.lines import display_name, lines
 from seqloom.data.report import DataReport
-from seqloom.data.shards import Shard, check_read_again, corpora
+from seqloom.data.shards import Shard, check_rereadable, corpora
 from seqloom.data.syntax import ConlluSentence, parse_heads, read_conllu
 from seqloom.data.tables import SUFFIXES, Malformed, SelectedCells, rows, suffix, table_format
 from seqloom.errors import SeqloomError
-from seqloom.text.features import is_features, located
+from seqloom.text.features import is_features, resolve_path
 from seqloom.types import DependencyTree, Example
 
 _PEEKED_SOURCES = 10  # number of sources that decide whether a corpus is text
@@ -25,12 +25,12 @@ _PEEKED_SOURCES = 10  # number of sources that decide whether a corpus is text
 
 def read_corpus(config: DataConfig, part: Part, report: DataReport) -> Iterator[Example]:
     """Yield the examples of one part of the corpus: tables, two aligned files, or lines of text."""
-    check_given(config, part)
+    check_has_files(config, part)
     for shard in chain.from_iterable(corpora(config, part)):
         yield from read_shard(config, shard, report)
 
 
-def check_given(config: DataConfig, part: Part) -> None:
+def check_has_files(config: DataConfig, part: Part) -> None:
     """Raise if no file is given for a part."""
     if not config.has(part):
         raise SeqloomError(
@@ -83,7 +83,7 @@ def check_targets_are_text(config: DataConfig) -> None:
 
 
 def _first_examples(config: DataConfig) -> list[Example]:
-    check_read_again(chain.from_iterable(corpora(config, "train")))
+    check_rereadable(chain.from_iterable(corpora(config, "train")))
     return list(islice(read_corpus(config, "train", DataReport()), _PEEKED_SOURCES))
 
 
@@ -110,7 +110,7 @@ def read(
         if isinstance(cells, str):
             report.drop(Example(row.text, line=row.line, file=path), cells)
             continue
-        source = located(cells.source, path)
+        source = resolve_path(cells.source, path)
         example = Example(source, cells.target, row.line, path, cells.others)
         try:
             yield replace(example, heads=_heads(cells, heads_column)) if heads_column else example
@@ -192,7 +192,7 @@ def _options(columns: Mapping[str, str | None]) -> str:
 def _text_sources(path: str, *, conllu: bool) -> Iterator[tuple[Example, str]]:
     """Yield each source with its fault, if any."""
     for sentence in _sentences(path, conllu=conllu):
-        source = located(sentence.text, path)
+        source = resolve_path(sentence.text, path)
         yield Example(source, line=sentence.line, file=path, heads=sentence.heads), sentence.fault
 
 
@@ -211,7 +211,7 @@ def _table_sources(
             yield Example(row.text, line=row.line, file=path), cells
             continue
         prefix = cells.others[prefix_column] if prefix_column else None
-        example = Example(located(cells.source, path), prefix, row.line, path, cells.others)
+        example = Example(resolve_path(cells.source, path), prefix, row.line, path, cells.others)
         try:
             tree = _heads(cells, heads_column) if heads_column else None
             found, fault = replace(example, heads=tree), ""
@@ -236,7 +236,7 @@ def read_parallel(source: str, target: str, report: DataReport) -> Iterator[Exam
                 "aligned files must have the same length; find the first line that does not match",
             )
         report.total += 1
-        example = Example(located(left.text, source), right.text, left.line, source, heads=left.heads)
+        example = Example(resolve_path(left.text, source), right.text, left.line, source, heads=left.heads)
         if fault := left.fault or right.fault:
             report.drop(example, fault)
         else:

@@ -86,7 +86,7 @@ class DataReport:
         text = f"{self.kept:,} of {self.total:,} lines kept"
         return f"{text} ({', '.join(reasons)})" if reasons else text
 
-    def refuse_if_mostly_gone(self) -> None:
+    def raise_if_mostly_dropped(self) -> None:
         """Raise if more than half of the lines are dropped, which indicates wrong options."""
         if self.total == 0:
             raise SeqloomError("The data is empty.", "give files with at least one pair")

@@ -68,7 +68,7 @@ def _is_table(file: str) -> bool:
     return SUFFIXES.get(suffix(file), "conllu") != "conllu"
 
 
-def check_read_again(shards: Iterable[Shard]) -> None:
+def check_rereadable(shards: Iterable[Shard]) -> None:
     """Raise if a file, such as a pipe, can be read only once: training reads its data several times."""
     for file in (file for shard in shards for file in shard if file):
         if is_special(file):

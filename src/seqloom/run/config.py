@@ -73,7 +73,7 @@ def _with_frames(config: Config) -> Config:
     """The configuration with what follows if the sources of its data turn out to be files of features."""
     if config.text.tokenizer == "frames" or not has_features(config.data):
         return config
-    config = config.model_copy(update={"text": config.text.of_frames()})
+    config = config.model_copy(update={"text": config.text.for_frames()})
     _check_data_fits(config, architecture(config.model.name))
     return config
 

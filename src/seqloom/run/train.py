@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from seqloom.data.corpus import Corpus
-from seqloom.data.loader import collator, feeder, sharer
+from seqloom.data.loader import collator, feeder, local_collator
 from seqloom.decode.generation import Generator
 from seqloom.decode.mask_filling import Filler
 from seqloom.decode.translator import Translator
@@ -278,7 +278,7 @@ def _train(run: Run, *, quiet: bool, progress: bool | None = None, group: Proces
         trainer = Trainer(
             model,
             config.train,
-            feed=feeder(batches, sharer(config.data.noise, make_batch, group)),
+            feed=feeder(batches, local_collator(config.data.noise, make_batch, group)),
             batches_per_epoch=batches.per_epoch if config.train.max_epochs else 0,
             validate=Validator(
                 model, config.train, config.search, prepared, make_batch, device, stop, validating

@@ -76,7 +76,7 @@ class TextConfig(Settings):
             return "frames", self.target_tokenizer or "unigram"
         return self.tokenizer, self.target_tokenizer or self.tokenizer
 
-    def of_frames(self) -> TextConfig:
+    def for_frames(self) -> TextConfig:
         """Return a copy for sources that are feature files; `tokenizer` becomes the target's tokenizer."""
         changed = {"tokenizer": "frames", "target_tokenizer": self.kinds[1]}
         return TextConfig.checked({**self.model_dump(), **changed}, "text")

@@ -22,7 +22,7 @@ def is_features(line: str) -> bool:
     return feature_file(line).lower().endswith(SUFFIXES)
 
 
-def located(line: str, table: str) -> str:
+def resolve_path(line: str, table: str) -> str:
     """Return the line with the folder of its table prepended, if it names a feature file in that folder.
 
     Other lines stay unchanged: text that happens to end like a file name, and paths from the current folder.

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from seqloom.data.batching import Position
-from seqloom.data.loader import collator, feeder, sharer
+from seqloom.data.loader import collator, feeder, local_collator
 from seqloom.data.store import Tokens
 from seqloom.distributed.process_group import ProcessGroup
 from seqloom.run.config import compose
@@ -41,7 +41,7 @@ def _shares(size: int, rows: list[int], **options: Any) -> list[tuple[Batch, int
     tokenizers: Any = SimpleNamespace(source=_Symbols())
     make_batch = collator(config.data.noise, tokenizers, 1, in_place=config.model.name == "mlm")
     return [
-        sharer(config.data.noise, make_batch, ProcessGroup(rank, size))(
+        local_collator(config.data.noise, make_batch, ProcessGroup(rank, size))(
             _tokens(), np.array(rows), Position(0, 3)
         )
         for rank in range(size)
@@ -93,6 +93,6 @@ def test_feeds_have_their_position() -> None:
 
     config = compose()
     make_batch = collator(config.data.noise, None, 1, in_place=False)  # type: ignore[arg-type]
-    [last] = feeder(Two(), sharer(config.data.noise, make_batch, ProcessGroup()))(5, 1)
+    [last] = feeder(Two(), local_collator(config.data.noise, make_batch, ProcessGroup()))(5, 1)
     assert (last.epoch, last.batch, last.target_tokens) == (5, 2, 3)
     assert last.data.source.tolist() == [[7, 6, EOS]]

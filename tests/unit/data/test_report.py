@@ -27,7 +27,7 @@ def test_changed_lines_are_reported_but_kept() -> None:
     report = DataReport(total=1)
     report.change(Example("long", "longer", 7, "f"), "truncated")
     assert (report.kept, report.counts["truncated"], report.lines[0].line) == (1, 1, 7)
-    report.refuse_if_mostly_gone()
+    report.raise_if_mostly_dropped()
 
 
 def test_save_writes_every_line_with_its_reason(tmp_path: Path) -> None:
@@ -94,12 +94,12 @@ def test_at_most_half_of_the_lines_may_be_dropped() -> None:
         report.change(Example("z", "z", line, "f"), "truncated")
     report.drop(Example("x", line=1, file="f"), "too few columns")
     report.drop(Example("", "y", 2, "f"), "empty source")
-    report.refuse_if_mostly_gone()
+    report.raise_if_mostly_dropped()
     report.drop(Example("z", line=3, file="f"), "too few columns")
     with pytest.raises(SeqloomError, match=r"3 of 4 lines .* too few columns \(first in f, line 1: 'x'\)"):
-        report.refuse_if_mostly_gone()
+        report.raise_if_mostly_dropped()
 
 
 def test_empty_data_is_rejected() -> None:
     with pytest.raises(SeqloomError, match="The data is empty"):
-        DataReport().refuse_if_mostly_gone()
+        DataReport().raise_if_mostly_dropped()

@@ -28,10 +28,10 @@ def test_with_frames_the_target_kind_defaults_to_unigram() -> None:
 
 
 def test_with_feature_files_the_tokenizer_option_applies_to_the_target() -> None:
-    assert TextConfig(tokenizer="char").of_frames().kinds == ("frames", "char")
-    assert TextConfig(tokenizer="char", target_tokenizer="word").of_frames().kinds == ("frames", "word")
+    assert TextConfig(tokenizer="char").for_frames().kinds == ("frames", "char")
+    assert TextConfig(tokenizer="char", target_tokenizer="word").for_frames().kinds == ("frames", "word")
     with pytest.raises(SeqloomError, match="got frames for the source and char for the target"):
-        TextConfig(tokenizer="char", joint=True).of_frames()
+        TextConfig(tokenizer="char", joint=True).for_frames()
 
 
 def test_a_joint_model_of_two_kinds_is_rejected() -> None:

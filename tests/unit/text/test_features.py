@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seqloom.text.features import feature_file, is_features, located
+from seqloom.text.features import feature_file, is_features, resolve_path
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_a_path_is_found_next_to_its_table(tmp_path: Path) -> None:
     (tmp_path / "clips" / "a.wav").touch()
     (tmp_path / "all.npz").touch()
     table = str(tmp_path / "pairs.tsv")
-    assert located("clips/a.wav", table) == str(tmp_path / "clips" / "a.wav")
-    assert located("all.npz#k", table) == str(tmp_path / "all.npz#k")
-    assert located(str(tmp_path / "all.npz"), table) == str(tmp_path / "all.npz")
+    assert resolve_path("clips/a.wav", table) == str(tmp_path / "clips" / "a.wav")
+    assert resolve_path("all.npz#k", table) == str(tmp_path / "all.npz#k")
+    assert resolve_path(str(tmp_path / "all.npz"), table) == str(tmp_path / "all.npz")
 
 
 def test_other_lines_stay_unchanged(tmp_path: Path) -> None:
     table = str(tmp_path / "pairs.tsv")
     for line in ("clips/gone.wav", "press play on song.wav", "a text", "", "long " * 5000 + ".wav", "a\0b.npy"):
-        assert located(line, table) == line
+        assert resolve_path(line, table) == line
