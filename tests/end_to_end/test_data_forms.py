@@ -147,7 +147,7 @@ def test_a_truncated_line_is_kept_and_listed(tmp_path: Path, train: Command) -> 
     report = json.loads((run / "data-report.json").read_text())
     [line] = report["lines"]
     assert line["line"] == 6
-    assert "cut" in line["reason"]
+    assert "truncated" in line["reason"]
 
 
 def test_lines_of_the_validation_file_are_listed_too(tmp_path: Path, data: Path, train: Command) -> None:

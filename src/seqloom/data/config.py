@@ -32,7 +32,9 @@ class NoiseConfig(Settings):
         "none", description="mask: hide single tokens; infill: one [MASK] per span; mlm always uses mask"
     )
     share: float = Field(0.15, gt=0, le=1, description="fraction of tokens to hide, at least one per text")
-    random: float = Field(0.1, ge=0, le=1, description="mask: fraction of hidden tokens to replace at random")
+    random: float = Field(
+        0.1, ge=0, le=1, description="mask: fraction of hidden tokens replaced by a random token"
+    )
     keep: float = Field(0.1, ge=0, le=1, description="mask: fraction of hidden tokens left unchanged")
     span: float = Field(3.0, ge=1, description="infill: mean span length in tokens")
 
