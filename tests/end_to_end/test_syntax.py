@@ -95,7 +95,7 @@ def test_a_malformed_tree_leaves_its_line_empty_and_is_told(run: Path, files: Pa
 def test_text_without_trees_is_a_sentence(run: Path, files: Path, command: Command) -> None:
     done = command("translate", run, files / "test.txt")
     assert (done.code, done.out) == (2, "")
-    assert "reads the dependency tree of a source, and a source has none" in done.err
+    assert "needs a dependency tree for every source" in done.err
     assert "--heads-column" in done.err
 
 

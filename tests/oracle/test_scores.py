@@ -94,7 +94,7 @@ def test_a_score_is_its_equation(name: ScoreName, covered: bool) -> None:
     score = make_score(name, width, WIDTH, INNER, coverage=covered)
     queries, keys = torch.randn(B, T, width), torch.randn(B, S, WIDTH)
     coverage = torch.rand(B, T, S) if covered else None
-    given = score(queries, score.remember(keys), coverage).detach()
+    given = score(queries, score.project_keys(keys), coverage).detach()
     assert given.shape == (B, T, S)
     for b, t, s in np.ndindex(B, T, S):
         c = float(coverage[b, t, s]) if coverage is not None else 0.0
@@ -105,7 +105,7 @@ def test_a_score_is_its_equation(name: ScoreName, covered: bool) -> None:
 @over_scores
 def test_what_has_had_no_weight_is_scored_as_without_coverage(name: ScoreName) -> None:
     score = make_score(name, WIDTH, WIDTH, INNER, coverage=True)
-    queries, keys = torch.randn(B, T, WIDTH), score.remember(torch.randn(B, S, WIDTH))
+    queries, keys = torch.randn(B, T, WIDTH), score.project_keys(torch.randn(B, S, WIDTH))
     assert_close(score(queries, keys, torch.zeros(B, T, S)), score(queries, keys), **EXACT)
     assert not torch.allclose(score(queries, keys, torch.ones(B, T, S)), score(queries, keys))
 
@@ -164,7 +164,9 @@ def test_a_context_is_a_loop_over_queries_and_keys(
     queries, encoded = torch.randn(B, T, WIDTH), torch.randn(B, S, WIDTH)
     positions = torch.tensor([[0, 2, 3, 9], [0, 1, 2, 3], [6, 5, 1, 0]])  # also past the end of the source
     coverage = 3 * torch.rand(B, T, S)
-    found, weights = context(queries, context.remember(encoded, MASK), positions, coverage if covered else None)
+    found, weights = context(
+        queries, context.build_memory(encoded, MASK), positions, coverage if covered else None
+    )
     assert found.shape == (B, T, context.width) and context.width == (INNER if projected else WIDTH)
     for b, t in np.ndindex(B, T):
         length = int(LENGTHS[b])
@@ -180,7 +182,7 @@ def test_a_context_is_a_loop_over_queries_and_keys(
 def test_the_scaled_dot_context_is_torchs_scaled_dot_product_attention() -> None:
     context = _context(score="scaled-dot")
     queries, encoded = torch.randn(B, T, WIDTH), torch.randn(B, S, WIDTH)
-    found, _ = context(queries, context.remember(encoded, MASK), None, None)
+    found, _ = context(queries, context.build_memory(encoded, MASK), None, None)
     expected = scaled_dot_product_attention(queries, encoded, encoded, attn_mask=MASK.unsqueeze(1))
     assert_close(found, expected, **EXACT)
 
@@ -191,13 +193,13 @@ def test_a_window_as_wide_as_the_sentence_is_global_attention(name: ScoreName) -
     everywhere.load_state_dict(local.state_dict())
     queries, encoded = torch.randn(B, T, WIDTH), torch.randn(B, S, WIDTH)
     positions = torch.arange(T).expand(B, T)
-    found = local(queries, local.remember(encoded, MASK), positions, None)
-    assert_close(found, everywhere(queries, everywhere.remember(encoded, MASK), None, None), **EXACT)
+    found = local(queries, local.build_memory(encoded, MASK), positions, None)
+    assert_close(found, everywhere(queries, everywhere.build_memory(encoded, MASK), None, None), **EXACT)
 
 
 def test_the_mean_context_is_the_mean_of_the_real_states() -> None:
     encoded, context = torch.randn(B, S, WIDTH), MeanContext(WIDTH)
-    found, weights = context(torch.randn(B, T, WIDTH), context.remember(encoded, MASK), None, None)
+    found, weights = context(torch.randn(B, T, WIDTH), context.build_memory(encoded, MASK), None, None)
     for b, length in enumerate(LENGTHS.tolist()):
         for t in range(T):
             assert_close(found[b, t], encoded[b, :length].mean(dim=0), **EXACT)

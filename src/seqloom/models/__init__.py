@@ -1,4 +1,4 @@
-"""One file, one architecture. To add one: its base classes, `register`, and the types of its methods."""
+"""Model architectures, one per file, and everything needed to add one: base classes, types and `register`."""
 
 from seqloom.models.base import AutoregressiveModel, SequenceModel
 from seqloom.models.language import LanguageModel, LanguageModelSettings

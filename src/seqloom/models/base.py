@@ -1,4 +1,4 @@
-"""Base classes of the models that are trained by gradient. What they share is written once, here."""
+"""Base classes of the models that are trained by gradient descent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SequenceModel(nn.Module, ABC):
 
     @abstractmethod
     def hidden(self, batch: Batch) -> Tensor:
-        """Return what the output layer sees at every position under teacher forcing, (B, T, D)."""
+        """Return the inputs of the output layer under teacher forcing, (B, T, D)."""
 
     def forward(self, batch: Batch) -> Tensor:
         """Return the logits, (B, T, V)."""
@@ -26,7 +26,7 @@ class SequenceModel(nn.Module, ABC):
 class AutoregressiveModel(SequenceModel):
     """A StepModel: p(y_t | y_<t, x) for all t at once in `hidden`, one t at a time in `step`."""
 
-    reads_trees: bool = False  # whether it needs the dependency tree of every source
+    reads_trees: bool = False  # whether every source needs a dependency tree
 
     @abstractmethod
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
@@ -34,7 +34,7 @@ class AutoregressiveModel(SequenceModel):
 
     @abstractmethod
     def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor | None]:
-        """Return what the output layer sees after one more token (R, D), the new state and the attention."""
+        """Return the input of the output layer after one more token (R, D), the new state and the attention."""
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
         """Extend every row by its last token, (R,)."""
@@ -42,5 +42,5 @@ class AutoregressiveModel(SequenceModel):
         return Step(self.output(hidden).log_softmax(-1), state, attention)
 
     def max_target_length(self, source_length: int) -> int | None:
-        """Return how many tokens a target of such a source can have, the end included; None: no limit."""
+        """Return the maximum target length for a source length, EOS included; None: no limit."""
         return None

@@ -1,4 +1,4 @@
-"""Language models: a text continued word by word, or a target behind its source as prefix."""
+"""Decoder-only language models: of text, or of targets with the source as prefix."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from seqloom.types import Batch, Tree, Vocabularies
 class LanguageModelSettings(StackSettings):
     name: str = "lm"
     prefix: Literal["causal", "both"] = Field(
-        "causal", description="a source is read from left to right, or every token of it sees both sides"
+        "causal", description="attention inside the source prefix: causal (left to right), or both directions"
     )
 
 
 @register(
     "lm",
-    summary="Decoder-only language model of text, or of pairs with the source as prefix",
+    summary="Decoder-only language model for text, or for pairs with the source as prefix",
     paper="Radford et al. 2018; Liu et al. 2018, arXiv:1801.10198",
     settings=LanguageModelSettings,
     task="continue",
 )
 class LanguageModel(AutoregressiveModel):
-    """p(y_t | x, y_<t) by one stack over x and y in a row; of plain text, x is nothing but its end."""
+    """p(y_t | x, y_<t) by one stack over the sequence x y; for plain text, x is EOS only."""
 
     def __init__(self, settings: LanguageModelSettings, vocabularies: Vocabularies) -> None:
         super().__init__()
@@ -51,24 +51,24 @@ class LanguageModel(AutoregressiveModel):
         self.decoder_norm = shape.final_norm()
         initialise(self.decoder)
 
-    def _place(self, x: Tensor, at: Tensor) -> Tensor:
-        """√D e(id) and what the positions add, (B, T, D)."""
+    def _add_positions(self, x: Tensor, at: Tensor) -> Tensor:
+        """Return √D e(id) plus the positions, (B, T, D)."""
         return self.dropout(self.target_positions(x * math.sqrt(self.width), at))
 
     def _mask(self, lengths: Tensor, width: int) -> Tensor | None:
-        """Who sees whom; None is the plain causal mask, for which the fused kernel has a faster way."""
+        """Return the attention mask; None is the causal mask, for which the fused kernel has a fast path."""
         return prefix_mask(lengths, width) if self.both else None
 
     def hidden(self, batch: Batch) -> Tensor:
-        """What the output layer sees at every target position under teacher forcing, (B, T, D)."""
+        """Return the inputs of the output layer at all target positions under teacher forcing, (B, T, D)."""
         assert batch.target_in is not None
         source, target = self.source_embedding(batch.source), self.target_embedding(batch.target_in)
         row = torch.cat((source, target), dim=1)
         at = torch.arange(row.shape[1], device=row.device)
-        # Row b is x, then y at once, then what is left of both paddings: no position is lost between them.
+        # Row b is x, directly followed by y, then the padding of both: no gap between them.
         lengths = batch.source_lengths.unsqueeze(1)
-        behind = (source.shape[1] + at - lengths).clamp_max(row.shape[1] - 1)
-        x = self._place(_take(row, torch.where(at < lengths, at, behind)), at)
+        target_index = (source.shape[1] + at - lengths).clamp_max(row.shape[1] - 1)
+        x = self._add_positions(_take(row, torch.where(at < lengths, at, target_index)), at)
         mask = self._mask(batch.source_lengths, row.shape[1])
         for block in self.decoder:
             x = block(x, mask)
@@ -78,13 +78,13 @@ class LanguageModel(AutoregressiveModel):
         return cast(Iterable[LanguageBlock], self.decoder)
 
     def max_target_length(self, source_length: int) -> int | None:
-        """Return the positions that the source leaves to the target, or None if there is no limit."""
+        """Return the number of positions left after the source, or None if there is no limit."""
         rows = self.target_positions.rows
         return None if rows is None else max(1, rows - source_length)
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         at = torch.arange(batch.source.shape[1], device=batch.source.device)
-        x = self._place(self.source_embedding(batch.source), at)
+        x = self._add_positions(self.source_embedding(batch.source), at)
         mask, memories = self._mask(batch.source_lengths, len(at)), []
         for block in self._blocks():
             memories.append(block.project_kv(x))
@@ -92,27 +92,29 @@ class LanguageModel(AutoregressiveModel):
         return (batch.source_mask, memories), (torch.zeros_like(batch.source_lengths), [None] * len(memories))
 
     def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor]:
-        """What the output layer sees in a step (R, D), the new state, the attention."""
+        """Return the input of the output layer (R, D), the new state and the attention."""
         real, memories = memory
-        since, pasts = state
+        since, past_caches = state
         lengths = real.sum(dim=1).repeat_interleave(len(last) // len(real))
-        x = self._place(self.target_embedding(last.unsqueeze(1)), (lengths + since).unsqueeze(1))  # (R, 1, D)
-        grown, attention = [], []
-        for block, past, prefix in zip(self._blocks(), pasts, memories, strict=True):
+        x = self._add_positions(
+            self.target_embedding(last.unsqueeze(1)), (lengths + since).unsqueeze(1)
+        )  # (R, 1, D)
+        caches, attention = [], []
+        for block, past, prefix in zip(self._blocks(), past_caches, memories, strict=True):
             x, past, weights = block.step(x, prefix, real, past, since.unsqueeze(1))
-            grown.append(past)
+            caches.append(past)
             attention.append(weights)
-        return self.decoder_norm(x[:, 0]), (since + 1, grown), torch.stack(attention, dim=1)
+        return self.decoder_norm(x[:, 0]), (since + 1, caches), torch.stack(attention, dim=1)
 
 
-def _take(x: Tensor, places: Tensor) -> Tensor:
-    """(B, T, D): of every row of x (B, L, D) the vectors at these places (B, T)."""
-    return x.gather(1, places.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
+def _take(x: Tensor, positions: Tensor) -> Tensor:
+    """Return the vectors of x (B, L, D) at the given positions (B, T), (B, T, D)."""
+    return x.gather(1, positions.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
 
 
 register(
     "prefix-lm",
-    summary="Language model of pairs whose source is read in both directions",
+    summary="Language model for pairs, with bidirectional attention inside the source",
     paper="Dong et al. 2019, arXiv:1905.03197; Raffel et al. 2020, arXiv:1910.10683",
     settings=LanguageModelSettings,
     overrides={"prefix": "both"},

@@ -1,4 +1,4 @@
-"""Recurrent encoder-decoders: one model, whose parts are named choices, and the presets made of them."""
+"""Recurrent encoder-decoders: one configurable model, and presets of it."""
 
 from __future__ import annotations
 
@@ -28,73 +28,88 @@ class RecurrentSettings(ModelSettings):
     }
 
     name: str = "recurrent"
-    width: int = Field(ge=2, description="of embeddings and states")
-    layers: int = Field(ge=1, le=1000, description="of the encoder, and of the decoder")
-    decoder_layers: int | None = Field(None, ge=1, le=1000, description="of the decoder, if not the same")
-    cell: CellName = Field("lstm", description="rnn, lstm or gru")
-    activation: Activation = Field("tanh", description="of the rnn cell: tanh, relu or identity")
-    direction: Direction = Field("both", description="the encoder reads both ways, or forward only")
-    residual: bool = Field(False, description="each layer but the first adds its input to its output")
+    width: int = Field(ge=2, description="width of embeddings and states")
+    layers: int = Field(ge=1, le=1000, description="number of encoder layers, and of decoder layers")
+    decoder_layers: int | None = Field(
+        None, ge=1, le=1000, description="number of decoder layers; None = layers"
+    )
+    cell: CellName = Field("lstm", description="recurrent cell: rnn, lstm or gru")
+    activation: Activation = Field("tanh", description="activation of the rnn cell: tanh, relu or identity")
+    direction: Direction = Field("both", description="encoder directions: both or forward")
+    residual: bool = Field(False, description="add the input of each layer but the first to its output")
     start: Literal["hidden", "state"] = Field(
-        "hidden", description="what the encoder's last state starts in the decoder: hidden, or the cell too"
+        "hidden",
+        description="initialised from the last encoder state: hidden (h only), or state (the LSTM cell too)",
     )
     context: Literal["last", "mean", "attention"] = Field(
-        "attention", description="of the source at every step: last = none but the start, mean, attention"
+        "attention",
+        description="source context at every decoder step: last (initial state only), mean or attention",
     )
-    score: ScoreName = Field("bilinear", description="dot, scaled-dot, bilinear, additive, feed-forward")
+    score: ScoreName = Field(
+        "bilinear", description="attention score: dot, scaled-dot, bilinear, additive or feed-forward"
+    )
     attention_width: int | None = Field(
-        None, ge=1, description="of additive and feed-forward scores and of projections; None = width"
+        None, ge=1, description="width of additive and feed-forward scores and of projections; None = width"
     )
     projections: Literal["none", "separate"] = Field(
-        "none", description="separate = query, key and value each through a matrix of its own"
+        "none", description="projections of query, key and value: none, or separate matrices"
     )
-    query: Literal["current", "previous"] = Field("current", description="which decoder state asks")
+    query: Literal["current", "previous"] = Field(
+        "current", description="decoder state used as attention query: current or previous"
+    )
     combine: Literal["tanh", "concat"] = Field(
-        "tanh", description="context and state before the output: through a tanh layer, or side by side"
+        "tanh",
+        description="combination of context and state before the output layer: a tanh layer, or concatenation",
     )
-    input_feeding: bool = Field(False, description="what was seen of the source goes into the decoder's input")
-    window: Window = Field("none", description="local attention: none, monotonic or predictive")
-    window_size: int = Field(10, ge=1, description="positions to each side that local attention sees")
-    coverage: bool = Field(False, description="scores know how much weight a position has had already")
-    init: Initial = Field("uniform", description="of recurrent matrices: uniform or orthogonal")
-    forget_bias: float = Field(0.0, description="added to an LSTM's forget gate at the start; 1 is common")
-    kernel: Kernel = Field("fused", description="fused, or steps: the equations, one position at a time")
-    dropout: float = Field(0.2, ge=0, lt=1, description="on embeddings, between layers, before the output")
-    tie: Tie = Field("auto", description="embeddings that share one matrix: all, target, none, auto")
+    input_feeding: bool = Field(False, description="feed the attention context into the decoder input")
+    window: Window = Field("none", description="window of local attention: none, monotonic or predictive")
+    window_size: int = Field(10, ge=1, description="positions on each side of the centre of local attention")
+    coverage: bool = Field(False, description="make scores depend on the total weight of each position so far")
+    init: Initial = Field("uniform", description="initialisation of recurrent matrices: uniform or orthogonal")
+    forget_bias: float = Field(0.0, description="added to the initial bias of LSTM forget gates; 1 is common")
+    kernel: Kernel = Field(
+        "fused", description="fused (torch's kernel), or steps (explicit equations, one position at a time)"
+    )
+    dropout: float = Field(
+        0.2, ge=0, lt=1, description="dropout on embeddings, between layers and before the output layer"
+    )
+    tie: Tie = Field(
+        "auto", description="weight tying of embeddings and output layer: all, target, none or auto"
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> RecurrentSettings:
         if self.direction == "both" and self.width % 2:
-            raise ValueError(f"model.width={self.width} must be even: half of the encoder reads backwards")
+            raise ValueError(f"model.width={self.width} must be even with model.direction=both")
         if self.cell != "rnn" and self.activation != "tanh":
             raise ValueError(f"model.activation={self.activation} needs model.cell=rnn, not {self.cell}")
         if self.context == "last" and self.input_feeding:
-            raise ValueError("model.input_feeding has nothing to feed: model.context=last sees no source")
+            raise ValueError("model.input_feeding needs model.context=mean or attention, not last")
         if self.context != "attention" and (self.coverage or self.window != "none"):
             raise ValueError(
                 f"model.coverage and model.window need model.context=attention, not {self.context}"
             )
         if self.context != "last" and self.combine == "concat" and self.tie in ("all", "target"):
             raise ValueError(
-                f"model.tie={self.tie} needs an output layer as wide as the embeddings, and "
-                "model.combine=concat makes it wider; take model.combine=tanh"
+                f"model.tie={self.tie} needs an output layer as wide as the embeddings, but "
+                "model.combine=concat makes it wider; use model.combine=tanh"
             )
         return self
 
 
 @register(
     "recurrent",
-    summary="RNN, LSTM or GRU encoder-decoder in which every part is a named choice (model.*)",
+    summary="RNN, LSTM or GRU encoder-decoder, configurable by model.*",
     paper="Sutskever et al. 2014, Bahdanau et al. 2015, Luong et al. 2015",
     settings=RecurrentSettings,
 )
 class Recurrent(AutoregressiveModel):
-    """The encoder's last state starts the decoder; at every step it may look at the source, then answers.
+    """Encoder-decoder whose decoder starts from the last encoder state and may attend to the source.
 
-    s_t = cell(y_{t-1}, s_{t-1}),  a_t = Σ α h with α = softmax(score(s_t, h)),  answer = tanh(W [a_t; s_t])
+    s_t = cell(y_{t-1}, s_{t-1}),  a_t = Σ α h with α = softmax(score(s_t, h)),  output = tanh(W [a_t; s_t])
 
-    Input feeding takes what was seen into the next input: the last answer (Luong et al. 2015) or, when the
-    previous state asks, the context found for this very step (Bahdanau et al. 2015).
+    Input feeding adds to the decoder input: the previous output vector (Luong et al. 2015) or, if the query is
+    the previous state, the context of the current step (Bahdanau et al. 2015).
     """
 
     def __init__(self, settings: RecurrentSettings, vocabularies: Vocabularies) -> None:
@@ -103,11 +118,13 @@ class Recurrent(AutoregressiveModel):
         cell = Cell(settings.cell, settings.activation, settings.init, settings.forget_bias, settings.kernel)
         self.settings, self.cell = settings, cell
         self.context = _context(settings)
-        seen = self.context.width if self.context else 0
-        self.combine = nn.Linear(seen + width, width) if self.context and settings.combine == "tanh" else None
-        answer = width if self.combine else width + seen
+        context_width = self.context.width if self.context else 0
+        self.combine = (
+            nn.Linear(context_width + width, width) if self.context and settings.combine == "tanh" else None
+        )
+        output_width = width if self.combine else width + context_width
         self.source_embedding, self.target_embedding, self.output = embeddings_and_output(
-            vocabularies, width, settings.tie, answer
+            vocabularies, width, settings.tie, output_width
         )
         self.encoder = RecurrentEncoder(
             cell, width, settings.layers, settings.direction, residual=settings.residual, dropout=dropout
@@ -115,11 +132,11 @@ class Recurrent(AutoregressiveModel):
         self.bridge = nn.ModuleList(
             nn.Linear(width, width) for _ in range(cell.parts if settings.start == "state" else 1)
         )
-        self.looks_first = settings.input_feeding and settings.query == "previous"
-        self.fed = answer if settings.input_feeding and not self.looks_first else 0
+        self.attends_first = settings.input_feeding and settings.query == "previous"
+        self.fed_width = output_width if settings.input_feeding and not self.attends_first else 0
         self.decoder = RecurrentStack(
             cell,
-            width + (seen if self.looks_first else self.fed),
+            width + (context_width if self.attends_first else self.fed_width),
             width,
             settings.decoder_layers or settings.layers,
             residual=settings.residual,
@@ -131,9 +148,9 @@ class Recurrent(AutoregressiveModel):
         embedded = self.dropout(self.source_embedding(batch.source))
         encoded, lasts = self.encoder(embedded, batch.source_lengths)
         mask = batch.source_mask
-        memory = self.context.remember(encoded, mask) if self.context else (mask,)
-        # The stacks are joined at their bottoms, decoder layers above the encoder's top starting from its top;
-        # a lower decoder is joined at the tops, so that it never misses what the encoder ends with.
+        memory = self.context.build_memory(encoded, mask) if self.context else (mask,)
+        # Decoder layer n starts from encoder layer n, and those above the top encoder layer from the top one. A
+        # decoder with fewer layers is aligned at the top, so that it always gets the top encoder state.
         below, top = max(0, lasts.shape[1] - len(self.decoder.layers)), lasts.shape[1] - 1
         lasts = lasts[:, [min(below + n, top) for n in range(len(self.decoder.layers))]]
         started = [bridge(lasts).tanh() for bridge in self.bridge]  # each (B, layers, D)
@@ -141,17 +158,16 @@ class Recurrent(AutoregressiveModel):
         state = {
             "cells": (*started, *zeros),
             "query": started[0][:, -1] if self.settings.query == "previous" else None,
-            "fed": encoded.new_zeros(len(encoded), self.fed) if self.fed else None,
+            "fed": encoded.new_zeros(len(encoded), self.fed_width) if self.fed_width else None,
             "position": torch.zeros_like(batch.source_lengths) if self.settings.window == "monotonic" else None,
             "coverage": torch.zeros_like(mask, dtype=encoded.dtype) if self.settings.coverage else None,
         }
         return memory, state
 
     def hidden(self, batch: Batch) -> Tensor:
-        """What the output layer sees at every target position under teacher forcing, (B, T, A).
+        """Return the inputs of the output layer at all target positions under teacher forcing, (B, T, A).
 
-        Unless something feeds back from the attention into the next step, all positions take one fused call
-        and one batched attention.
+        Unless the attention of one step affects the next, this is one fused call and one batched attention.
         """
         if self.settings.input_feeding or self.settings.coverage or self.settings.kernel == "steps":
             return self.unroll(batch)[0]
@@ -159,52 +175,52 @@ class Recurrent(AutoregressiveModel):
         return self._advance(self._embed_target(batch), memory, state)[0]
 
     def unroll(self, batch: Batch) -> tuple[Tensor, list[Tree]]:
-        """The same step by step: (B, T, A), and the state after every position."""
+        """Return the same, computed step by step, (B, T, A), and the state after every position."""
         memory, state = self.start(batch)
-        answers, states = [], []
+        outputs, states = [], []
         for embedded in self._embed_target(batch).unbind(dim=1):
-            answer, state, _ = self._advance(embedded.unsqueeze(1), memory, state)
-            answers.append(answer)
+            output, state, _ = self._advance(embedded.unsqueeze(1), memory, state)
+            outputs.append(output)
             states.append(state)
-        return torch.cat(answers, dim=1), states
+        return torch.cat(outputs, dim=1), states
 
     def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor | None]:
-        """What the output layer sees in a step (R, A), the new state, the attention."""
+        """Return the input of the output layer (R, A), the new state and the attention."""
         embedded = self.target_embedding(last).unsqueeze(1)
-        answers, state, weights = self._advance(embedded, memory, state)
-        return answers[:, 0], state, None if weights is None else weights.unsqueeze(1)
+        outputs, state, weights = self._advance(embedded, memory, state)
+        return outputs[:, 0], state, None if weights is None else weights.unsqueeze(1)
 
     def _embed_target(self, batch: Batch) -> Tensor:
         assert batch.target_in is not None
         return self.dropout(self.target_embedding(batch.target_in))
 
     def _advance(self, x: Tensor, memory: Tree, state: Tree) -> tuple[Tensor, Tree, Tensor | None]:
-        """Answers (R, T, A) to T more inputs (R, T, D) a row, the state after, the weights (R, T, S)."""
-        if self.looks_first:
-            context, weights = self._look(state["query"].unsqueeze(1), memory, state)
-            outputs, cells = self.decoder(torch.cat((x, context), dim=-1), state["cells"])
+        """Return outputs (R, T, A) for T more inputs (R, T, D), the new state and the weights (R, T, S)."""
+        if self.attends_first:
+            context, weights = self._attend(state["query"].unsqueeze(1), memory, state)
+            hidden, cells = self.decoder(torch.cat((x, context), dim=-1), state["cells"])
         else:
-            if self.fed:
+            if self.fed_width:
                 x = torch.cat((x, state["fed"].unsqueeze(1)), dim=-1)
-            outputs, cells = self.decoder(x, state["cells"])
-            queries = outputs
+            hidden, cells = self.decoder(x, state["cells"])
+            queries = hidden
             if state["query"] is not None:
-                queries = torch.cat((state["query"].unsqueeze(1), outputs[:, :-1]), dim=1)
-            context, weights = self._look(queries, memory, state)
-        answers = self._answer(context, outputs)
+                queries = torch.cat((state["query"].unsqueeze(1), hidden[:, :-1]), dim=1)
+            context, weights = self._attend(queries, memory, state)
+        outputs = self._combine(context, hidden)
         after = {
             "cells": cells,
-            "query": None if state["query"] is None else outputs[:, -1],
-            "fed": answers[:, -1] if self.fed else None,
+            "query": None if state["query"] is None else hidden[:, -1],
+            "fed": outputs[:, -1] if self.fed_width else None,
             "position": None if state["position"] is None else state["position"] + x.shape[1],
             "coverage": None if state["coverage"] is None else state["coverage"] + weights.sum(dim=1),
         }
-        return answers, after, weights
+        return outputs, after, weights
 
-    def _look(self, queries: Tensor, memory: Tree, state: Tree) -> tuple[Any, Any]:
-        """Context (R, T, ·) and weights (R, T, S) for queries (R, T, D); nothing if there is no context.
+    def _attend(self, queries: Tensor, memory: Tree, state: Tree) -> tuple[Any, Any]:
+        """Return context (R, T, ·) and weights (R, T, S) for queries (R, T, D); None without a context.
 
-        The rows of a sentence become queries to its one memory, which so is never copied.
+        The rows of a sentence become queries to its memory, which is never copied.
         """
         if self.context is None:
             return None, None
@@ -220,10 +236,10 @@ class Recurrent(AutoregressiveModel):
         )
         return context.view(rows, steps, -1), weights.view(rows, steps, -1)
 
-    def _answer(self, context: Tensor | None, outputs: Tensor) -> Tensor:
-        """s, [a; s] or tanh(W [a; s])."""
-        answer = outputs if context is None else torch.cat((context, outputs), dim=-1)
-        return self.dropout(self.combine(answer).tanh() if self.combine else answer)
+    def _combine(self, context: Tensor | None, hidden: Tensor) -> Tensor:
+        """Return s, [a; s] or tanh(W [a; s])."""
+        output = hidden if context is None else torch.cat((context, hidden), dim=-1)
+        return self.dropout(self.combine(output).tanh() if self.combine else output)
 
 
 def _context(settings: RecurrentSettings) -> MeanContext | AttentionContext | None:
@@ -248,22 +264,27 @@ _BAHDANAU = "Bahdanau, Cho & Bengio 2015, arXiv:1409.0473"
 _LUONG = "Luong, Pham & Manning 2015, arXiv:1508.04025"
 _BOTTLENECK = {"context": "last", "start": "state"}
 
-# Each differs from its neighbour by what its name says.
+# Presets, each named after the options that it sets.
 for _name, _summary, _paper, _overrides in (
     (
         "rnn-last",
-        "Simple RNN; the last state is all that the decoder gets",
+        "Simple RNN; the decoder gets the last encoder state only",
         _SUTSKEVER,
         {"cell": "rnn"} | _BOTTLENECK,
     ),
-    ("gru-last", "GRU; the last state is all that the decoder gets", _CHO, {"cell": "gru"} | _BOTTLENECK),
+    ("gru-last", "GRU; the decoder gets the last encoder state only", _CHO, {"cell": "gru"} | _BOTTLENECK),
     (
         "lstm-last",
-        "LSTM; the last state is all that the decoder gets (the bottleneck)",
+        "LSTM; the decoder gets the last encoder state only (the bottleneck)",
         _SUTSKEVER,
         _BOTTLENECK,
     ),
-    ("lstm-mean", "LSTM; the mean of the source's states at every step", _CHO, {"context": "mean"}),
+    (
+        "lstm-mean",
+        "LSTM; the decoder gets the mean of the encoder states at every step",
+        _CHO,
+        {"context": "mean"},
+    ),
     ("lstm-dot", "LSTM with attention, score s·h", _LUONG, {"score": "dot"}),
     (
         "lstm-scaled-dot",

@@ -1,4 +1,4 @@
-"""What all Transformer shapes share: their options, and the encoder."""
+"""Options and encoder shared by all Transformer architectures."""
 
 from __future__ import annotations
 
@@ -30,16 +30,20 @@ from seqloom.types import Batch
 
 
 class EncoderSettings(Settings):
-    attention: LongAttentionName = Field("full", description="full, linformer, bigbird or window")
-    window: int = Field(64, ge=0, description="window: positions that a position sees on each side")
-    block: int = Field(64, ge=1, description="bigbird, window: positions in a block, the unit of computing")
-    global_blocks: int = Field(1, ge=0, description="bigbird: first blocks, which see all and are seen by all")
-    random_blocks: int = Field(2, ge=0, description="bigbird: blocks drawn for each block to see")
-    rank: int = Field(64, ge=1, description="linformer: keys and values that are left of all")
-    per_head: bool = Field(False, description="linformer: each head has a projection of its own")
+    attention: LongAttentionName = Field(
+        "full", description="encoder attention: full, linformer, bigbird or window"
+    )
+    window: int = Field(64, ge=0, description="window: positions on each side that a position attends to")
+    block: int = Field(64, ge=1, description="bigbird, window: positions per block, the unit of computation")
+    global_blocks: int = Field(
+        1, ge=0, description="bigbird: leading blocks that attend to all blocks and are attended to by all"
+    )
+    random_blocks: int = Field(2, ge=0, description="bigbird: random blocks that each block attends to")
+    rank: int = Field(64, ge=1, description="linformer: number of projected keys and values")
+    per_head: bool = Field(False, description="linformer: one projection per head")
 
     def kind(self, layer: int, max_length: int) -> Callable[..., SelfAttention]:
-        """What makes the attention of a layer; each layer draws blocks of its own."""
+        """Return the constructor of a layer's attention; random blocks are drawn per layer."""
         if self.attention == "linformer":
             return partial(LinformerAttention, rank=self.rank, max_length=max_length, per_head=self.per_head)
         if self.attention == "bigbird":
@@ -56,9 +60,9 @@ class EncoderSettings(Settings):
 
 
 class StackSettings(ModelSettings):
-    """What every stack of attention blocks is made of, whatever its shape."""
+    """Options of every stack of attention blocks: encoder-decoder, encoder-only or decoder-only."""
 
-    READS_TREES: ClassVar[bool] = False  # whether positions may be those of the source's dependency tree
+    READS_TREES: ClassVar[bool] = False  # whether positions=syntax is supported
 
     SIZES: ClassVar[dict[str, dict[str, Any]]] = {
         "tiny": {"width": 96, "layers": 2, "heads": 4, "ffn": 384},
@@ -66,28 +70,39 @@ class StackSettings(ModelSettings):
         "base": {"width": 512, "layers": 6, "heads": 8, "ffn": 2048},
     }
 
-    width: int = Field(ge=2, description="of embeddings and blocks")
-    layers: int = Field(
-        ge=1, le=1000, description="blocks one above the other; of the encoder, and of the decoder"
+    width: int = Field(ge=2, description="width of embeddings and blocks")
+    layers: int = Field(ge=1, le=1000, description="number of encoder blocks, and of decoder blocks")
+    heads: int = Field(
+        ge=1, description="attention heads; must divide width unless qk_width and v_width are set"
     )
-    heads: int = Field(ge=1, description="of every attention; divides the width unless their widths are given")
-    qk_width: int | None = Field(None, ge=1, description="of a head's queries and keys; None = width / heads")
-    v_width: int | None = Field(None, ge=1, description="of a head's values; None = width / heads")
-    scaled: bool = Field(True, description="scores are divided by √qk_width")
-    positions: PositionName = Field("sinusoidal", description=", ".join(get_args(PositionName)))
+    qk_width: int | None = Field(
+        None, ge=1, description="width of queries and keys per head; None = width / heads"
+    )
+    v_width: int | None = Field(None, ge=1, description="width of values per head; None = width / heads")
+    scaled: bool = Field(True, description="divide attention scores by √qk_width")
+    positions: PositionName = Field(
+        "sinusoidal", description=f"position encoding: {', '.join(get_args(PositionName))}"
+    )
     max_length: int = Field(
-        1024, ge=1, description="of learned positions, and of sources under linformer attention"
+        1024, ge=1, description="number of learned positions, and maximum source length with linformer"
     )
-    relative_distance: int = Field(16, ge=1, description="the longest that relative positions tell apart")
-    ffn: int = Field(ge=1, description="inner width of the feed-forward blocks")
+    relative_distance: int = Field(16, ge=1, description="largest distance that relative positions distinguish")
+    ffn: int = Field(ge=1, description="inner width of the feed-forward layers")
     activation: Activation = Field(
-        "relu", description="of the feed-forward: relu, gelu, silu, swiglu; none = without it"
+        "relu", description="feed-forward activation: relu, gelu, silu or swiglu; none = no feed-forward layers"
     )
-    norm: NormName = Field("layer", description="layer or rms")
-    norm_place: NormPlace = Field("before", description="of every block: before, after or none")
-    residual: bool = Field(True, description="every block adds its input to its output")
-    dropout: float = Field(0.1, ge=0, lt=1, description="after every block and inside feed-forward")
-    tie: Tie = Field("auto", description="embeddings that share one matrix: all, target, none, auto")
+    norm: NormName = Field("layer", description="normalisation: layer or rms")
+    norm_place: NormPlace = Field("before", description="norm placement: before or after every block, or none")
+    residual: bool = Field(True, description="residual connections around attention and feed-forward layers")
+    dropout: float = Field(
+        0.1,
+        ge=0,
+        lt=1,
+        description="dropout after attention and feed-forward layers and inside feed-forward layers",
+    )
+    tie: Tie = Field(
+        "auto", description="weight tying of embeddings and output layer: all, target, none or auto"
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -95,15 +110,17 @@ class StackSettings(ModelSettings):
             raise ValueError(f"model.heads={self.heads} does not divide model.width={self.width}")
         if self.positions == "syntax" and not self.READS_TREES:
             raise ValueError(
-                f"model.positions=syntax is for sources with a dependency tree, and {self.name} reads none; "
-                "choose model.name=transformer or other positions"
+                f"model.positions=syntax is not supported by {self.name}, which reads no dependency trees; "
+                "use model.name=transformer or other positions"
             )
         if self.positions in ("sinusoidal", "syntax") and self.width % 2:
-            raise ValueError(f"model.width={self.width} must be even: positions are pairs of sine and cosine")
+            raise ValueError(
+                f"model.width={self.width} must be even: positions are pairs of a sine and a cosine"
+            )
         if self.positions == "rotary" and self.shape().qk_width % 2:
             raise ValueError(
-                f"model.positions=rotary turns pairs of coordinates, so the {self.shape().qk_width} of a query "
-                "must be even; set model.qk_width"
+                f"model.positions=rotary needs an even query width, got {self.shape().qk_width}; "
+                "set model.qk_width"
             )
         return self
 
@@ -112,7 +129,7 @@ class StackSettings(ModelSettings):
         return self.positions == "syntax"
 
     def shape(self) -> BlockShape:
-        """What all blocks share."""
+        """Return the sizes and options of the blocks."""
         return BlockShape(
             width=self.width,
             heads=self.heads,
@@ -130,25 +147,25 @@ class StackSettings(ModelSettings):
         )
 
 
-class WithEncoder(StackSettings):
-    """A stack that reads a whole sequence, by full attention or by one whose cost grows slower."""
+class EncoderStackSettings(StackSettings):
+    """Options of a stack with an encoder, which has full attention or one for long inputs."""
 
-    encoder: EncoderSettings = Field(EncoderSettings.model_validate({}), description="its attention")
+    encoder: EncoderSettings = Field(EncoderSettings.model_validate({}), description="encoder attention")
 
     @model_validator(mode="after")
     def _positions_fit_the_attention(self) -> Self:
         if self.encoder.attention != "full" and self.positions not in LONG_POSITIONS:
             raise ValueError(
-                f"model.encoder.attention={self.encoder.attention} works with model.positions "
-                f"{', '.join(LONG_POSITIONS)}, not with {self.positions}"
+                f"model.encoder.attention={self.encoder.attention} supports model.positions "
+                f"{', '.join(LONG_POSITIONS)}, not {self.positions}"
             )
         return self
 
 
 class Encoder(nn.Module):
-    """Reads a sequence; what stands above it, and the embeddings it takes, are those of the model it is in."""
+    """Transformer encoder, a base class of the models that have one."""
 
-    def __init__(self, settings: WithEncoder, embedding: nn.Embedding | FrameEmbedding) -> None:
+    def __init__(self, settings: EncoderStackSettings, embedding: nn.Embedding | FrameEmbedding) -> None:
         super().__init__()
         shape = settings.shape()
         self.width = settings.width
@@ -167,11 +184,11 @@ class Encoder(nn.Module):
         self.encoder_norm = shape.final_norm()
 
     def embed(self, embedding: nn.Module, positions: nn.Module, ids: Tensor, *at: Tensor) -> Tensor:
-        """√D e(id), or of frames √D e(frame), and what the positions add, (B, T, D)."""
+        """Return √D e(id), or √D e(frame) for frames, plus the positions, (B, T, D)."""
         return self.dropout(positions(embedding(ids) * math.sqrt(self.width), *at))
 
     def encode(self, batch: Batch) -> Tensor:
-        """The encoded source, (B, S, D)."""
+        """Return the encoded source, (B, S, D)."""
         at = torch.arange(batch.source.shape[1], device=batch.source.device)
         tree = tree_positions(_heads(batch)) if self.reads_trees else None
         places = (at,) if tree is None else (at, tree.depth)
@@ -185,14 +202,14 @@ class Encoder(nn.Module):
 def _heads(batch: Batch) -> Tensor:
     if batch.source_heads is None:
         raise SeqloomError(
-            "The model reads the dependency tree of a source, and a source has none.",
-            "name the column of heads (data.heads_column, --heads-column), or give a CoNLL-U file",
+            "The model needs a dependency tree for every source, but a source has none.",
+            "set the column of heads (data.heads_column, --heads-column), or use a CoNLL-U file",
         )
     return batch.source_heads
 
 
 def initialise(blocks: nn.Module) -> None:
-    """Xavier's matrices (Glorot & Bengio 2010), biases of zero."""
+    """Initialise matrices by Xavier's rule (Glorot & Bengio 2010) and biases to zero."""
     for name, weight in blocks.named_parameters():
         if weight.dim() == 2:
             nn.init.xavier_uniform_(weight)

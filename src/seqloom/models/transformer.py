@@ -1,4 +1,4 @@
-"""The Transformer encoder-decoder (Vaswani et al. 2017), its parts named choices, and presets made of them."""
+"""Transformer encoder-decoder (Vaswani et al. 2017), configurable, and presets of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from seqloom.models.base import AutoregressiveModel
-from seqloom.models.stack import Encoder, WithEncoder, initialise
+from seqloom.models.stack import Encoder, EncoderStackSettings, initialise
 from seqloom.nn.blocks import DecoderBlock
 from seqloom.nn.embedding import embeddings_and_output
 from seqloom.nn.positions import InputPositions
@@ -18,21 +18,23 @@ from seqloom.registry import register
 from seqloom.types import Batch, Tree, Vocabularies
 
 
-class TransformerSettings(WithEncoder):
+class TransformerSettings(EncoderStackSettings):
     READS_TREES: ClassVar[bool] = True
 
     name: str = "transformer"
-    decoder_layers: int | None = Field(None, ge=1, le=1000, description="of the decoder, if not the same")
+    decoder_layers: int | None = Field(
+        None, ge=1, le=1000, description="number of decoder blocks; None = layers"
+    )
 
 
 @register(
     "transformer",
-    summary="Encoder-decoder of self-attention and cross-attention, pre-norm, sinusoidal positions",
+    summary="Transformer encoder-decoder with pre-norm and sinusoidal positions",
     paper="Vaswani et al. 2017, arXiv:1706.03762",
     settings=TransformerSettings,
 )
 class Transformer(Encoder, AutoregressiveModel):
-    """p(y_t | y_<t, x) for all t at once while training, one t at a time with a cache while decoding."""
+    """p(y_t | y_<t, x) for all t at once in training, one t at a time with a cache in decoding."""
 
     def __init__(self, settings: TransformerSettings, vocabularies: Vocabularies) -> None:
         source, target, output = embeddings_and_output(vocabularies, settings.width, settings.tie)
@@ -51,7 +53,7 @@ class Transformer(Encoder, AutoregressiveModel):
         return self.embed(self.target_embedding, self.target_positions, ids, at)
 
     def hidden(self, batch: Batch) -> Tensor:
-        """What the output layer sees at every target position under teacher forcing, (B, T, D)."""
+        """Return the inputs of the output layer at all target positions under teacher forcing, (B, T, D)."""
         assert batch.target_in is not None
         source, mask = self.encode(batch), batch.source_mask
         at = torch.arange(batch.target_in.shape[1], device=batch.target_in.device)
@@ -69,69 +71,69 @@ class Transformer(Encoder, AutoregressiveModel):
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
         source = self.encode(batch)
-        memory = (batch.source_mask, [block.cross.keep(source) for block in self._blocks()])
+        memory = (batch.source_mask, [block.cross.project_kv_contiguous(source) for block in self._blocks()])
         return memory, (torch.zeros_like(batch.source_lengths), [None] * len(self.decoder))
 
     def step_hidden(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tree, Tensor]:
-        """What the output layer sees in a step (R, D), the new state, the attention."""
+        """Return the input of the output layer (R, D), the new state and the attention."""
         source_mask, memories = memory
-        position, pasts = state
+        position, past_caches = state
         at = position.unsqueeze(1)  # (R, 1)
         x = self._embed_target(last.unsqueeze(1), at)  # (R, 1, D)
-        grown, attention = [], []
-        for block, past, remembered in zip(self._blocks(), pasts, memories, strict=True):
-            x, past, weights = block.step(x, past, at, remembered, source_mask)
-            grown.append(past)
+        caches, attention = [], []
+        for block, past, keys_values in zip(self._blocks(), past_caches, memories, strict=True):
+            x, past, weights = block.step(x, past, at, keys_values, source_mask)
+            caches.append(past)
             attention.append(weights)
-        return self.decoder_norm(x[:, 0]), (position + 1, grown), torch.stack(attention, dim=1)
+        return self.decoder_norm(x[:, 0]), (position + 1, caches), torch.stack(attention, dim=1)
 
 
 for _name, _summary, _paper, _overrides in (
     (
         "transformer-postnorm",
-        "Transformer as first published: normalised after each block",
+        "Transformer as first published, with post-norm",
         "Vaswani et al. 2017, arXiv:1706.03762",
         {"norm_place": "after"},
     ),
     (
         "transformer-relative",
-        "Transformer with vectors for the distance between tokens in keys and values",
+        "Transformer with relative positions: vectors for the distance added to keys and values",
         "Shaw, Uszkoreit & Vaswani 2018, arXiv:1803.02155",
         {"positions": "relative"},
     ),
     (
         "transformer-rotary",
-        "Transformer whose queries and keys are turned by their position",
+        "Transformer with rotary positions in queries and keys",
         "Su et al. 2021, arXiv:2104.09864",
         {"positions": "rotary"},
     ),
     (
         "transformer-alibi",
-        "Transformer whose scores fall with distance",
+        "Transformer whose attention scores decrease linearly with distance",
         "Press, Smith & Lewis 2022, arXiv:2108.12409",
         {"positions": "alibi"},
     ),
     (
         "transformer-syntax",
-        "Transformer that reads the dependency tree of the source: depths and distances in it",
+        "Transformer with positions from the dependency tree of the source",
         "Wang, Tu, Wang & Shi 2019, arXiv:1909.00383",
         {"positions": "syntax"},
     ),
     (
         "transformer-linformer",
-        "Transformer whose encoder projects all keys and values onto a few",
+        "Transformer whose encoder projects keys and values to a fixed number",
         "Wang et al. 2020, arXiv:2006.04768",
         {"encoder": {"attention": "linformer"}},
     ),
     (
         "transformer-bigbird",
-        "Transformer whose encoder sees near, first and random blocks only",
+        "Transformer whose encoder attends to neighbouring, leading and random blocks only",
         "Zaheer et al. 2020, arXiv:2007.14062",
         {"encoder": {"attention": "bigbird"}},
     ),
     (
         "transformer-deep",
-        "Transformer of 24 layers of RMS norm and swiglu",
+        "Transformer with 24 layers, RMS norm and SwiGLU",
         "Wang et al. 2019, arXiv:1906.01787; Shazeer 2020, arXiv:2002.05202",
         {"layers": 24, "decoder_layers": 24, "norm": "rms", "activation": "swiglu"},
     ),

@@ -1,4 +1,4 @@
-"""Attention: a weighted sum of values, the weights decided by how well a query fits each key."""
+"""Attention: a sum of values, weighted by the scores of a query against each key."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from torch import Tensor
 def attend(
     scores: Tensor, values: Tensor, mask: Tensor | None = None, *, factor: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Context and weights: α = softmax(scores), context = Σ α v; a masked key gets weight zero.
+    """Return context and weights: α = softmax(scores), context = Σ α v; a masked key gets weight zero.
 
-    scores (..., T, S), values (..., S, D), mask broadcastable to the scores, True = may be looked at; a
-    factor (..., T, S) scales the weights afterwards, as local attention does.
+    scores (..., T, S), values (..., S, D); the mask is broadcastable to the scores, True = may be attended to.
+    `factor` (..., T, S) scales the weights after the softmax, for local attention.
     """
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
@@ -24,6 +24,6 @@ def attend(
 
 
 def dot_scores(queries: Tensor, keys: Tensor, *, scaled: bool = True) -> Tensor:
-    """(..., T, S): q·k, divided by √d so that the softmax does not saturate as d grows."""
+    """Return q·k (..., T, S), divided by √d so that the softmax does not saturate as d grows."""
     scores = queries @ keys.transpose(-2, -1)
     return scores / math.sqrt(queries.shape[-1]) if scaled else scores

@@ -1,4 +1,4 @@
-"""The Transformer's blocks: attention and feed-forward, each inside a normalised residual connection."""
+"""Transformer blocks: attention and feed-forward, each inside a normalised residual connection."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ _FEED_FORWARD: dict[Activation, Callable[[Tensor], Tensor]] = {"relu": relu, "ge
 
 @dataclass(frozen=True)
 class BlockShape:
-    """Sizes and choices that all blocks of a model share."""
+    """Sizes and options shared by all blocks of a model."""
 
     width: int
     heads: int
-    qk_width: int  # of a query or key of one head
-    v_width: int  # of a value of one head
+    qk_width: int  # width of a query or key, per head
+    v_width: int  # width of a value, per head
     ffn: int
     dropout: float
-    activation: Activation = "relu"  # none: no feed-forward part at all
+    activation: Activation = "relu"  # none: no feed-forward layer
     norm: NormName = "layer"
     norm_place: NormPlace = "before"
     residual: bool = True
     scaled: bool = True
     positions: PositionName = "none"
-    clip: int = 16  # the longest distance that relative positions tell apart
+    clip: int = 16  # largest distance that relative positions distinguish
 
     def __post_init__(self) -> None:
         require_known("activation", self.activation, get_args(Activation))
         require_known("norm", self.norm, get_args(NormName))
-        require_known("place of a norm", self.norm_place, get_args(NormPlace))
+        require_known("norm placement", self.norm_place, get_args(NormPlace))
         require_known("position kind", self.positions, get_args(PositionName))
 
     def self_attention(
         self, *, causal: bool, kind: Callable[..., SelfAttention] = SelfAttention
     ) -> SelfAttention:
-        """Made by `kind`, which takes what SelfAttention takes."""
+        """Return self-attention built by `kind`, which takes the arguments of SelfAttention."""
         return kind(
             self.width,
             self.heads,
@@ -78,18 +78,25 @@ class BlockShape:
         return CrossAttention(self.width, self.heads, self.qk_width, self.v_width, scaled=self.scaled)
 
     def final_norm(self) -> nn.Module:
-        """What stands behind the last block: blocks that normalise their input leave their sum as it grew."""
+        """Return the norm after the last block; the output of pre-norm blocks is not normalised yet."""
         return make_norm(self.norm, self.width) if self.norm_place == "before" else nn.Identity()
 
 
 def make_norm(name: NormName, width: int) -> nn.Module:
-    """(x - mean) / deviation (Ba et al. 2016), or x / √mean(x²) without the mean (Zhang & Sennrich 2019)."""
+    """Return a norm layer.
+
+    layer: (x - mean) / deviation (Ba et al. 2016); rms: x / √mean(x²), without the mean (Zhang & Sennrich
+    2019).
+    """
     require_known("norm", name, get_args(NormName))
     return nn.LayerNorm(width) if name == "layer" else nn.RMSNorm(width, eps=1e-6)
 
 
 class Residual(nn.Module):
-    """x + f(norm x), or norm(x + f(x)), or x + f(x); without the x, nothing leads the gradient past f."""
+    """Residual connection: x + f(norm x), norm(x + f(x)) or x + f(x).
+
+    Without the residual x, the gradient has no path around f.
+    """
 
     def __init__(self, shape: BlockShape) -> None:
         super().__init__()
@@ -97,18 +104,18 @@ class Residual(nn.Module):
         self.norm = nn.Identity() if shape.norm_place == "none" else make_norm(shape.norm, shape.width)
         self.dropout = Dropout(shape.dropout)
 
-    def enter(self, x: Tensor) -> Tensor:
-        """What f sees."""
+    def prepare_input(self, x: Tensor) -> Tensor:
+        """Return the input of f."""
         return self.norm(x) if self.place == "before" else x
 
-    def leave(self, x: Tensor, out: Tensor) -> Tensor:
-        """What comes of x and f's answer."""
+    def add_residual(self, x: Tensor, out: Tensor) -> Tensor:
+        """Return x combined with the output of f."""
         out = x + self.dropout(out) if self.residual else self.dropout(out)
         return self.norm(out) if self.place == "after" else out
 
 
 class FeedForward(nn.Module):
-    """W₂ σ(W₁ x + b₁) + b₂ at every position alone; swiglu has a gate: W₂ (silu(W₁ x) ⊙ W₃ x)."""
+    """Position-wise feed-forward, W₂ σ(W₁ x + b₁) + b₂; swiglu is gated: W₂ (silu(W₁ x) ⊙ W₃ x)."""
 
     def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
         super().__init__()
@@ -129,22 +136,22 @@ class FeedForward(nn.Module):
 
 
 class _Block(nn.Module):
-    """The part that encoder and decoder blocks share: the feed-forward, or nothing in its place."""
+    """Base of all blocks: the feed-forward layer, unless the activation is none."""
 
     def __init__(self, shape: BlockShape) -> None:
         super().__init__()
-        wanted = shape.activation != "none"
-        self.ffn = FeedForward(shape.width, shape.ffn, shape.activation, shape.dropout) if wanted else None
-        self.ffn_residual = Residual(shape) if wanted else None
+        has_ffn = shape.activation != "none"
+        self.ffn = FeedForward(shape.width, shape.ffn, shape.activation, shape.dropout) if has_ffn else None
+        self.ffn_residual = Residual(shape) if has_ffn else None
 
     def feed_forward(self, x: Tensor) -> Tensor:
         if self.ffn is None or self.ffn_residual is None:
             return x
-        return self.ffn_residual.leave(x, self.ffn(self.ffn_residual.enter(x)))
+        return self.ffn_residual.add_residual(x, self.ffn(self.ffn_residual.prepare_input(x)))
 
 
 class EncoderBlock(_Block):
-    """Self-attention, full or of another kind, then feed-forward, each inside a residual connection."""
+    """Self-attention (full by default), then feed-forward, each inside a residual connection."""
 
     def __init__(self, shape: BlockShape, kind: Callable[..., SelfAttention] = SelfAttention) -> None:
         super().__init__(shape)
@@ -152,13 +159,13 @@ class EncoderBlock(_Block):
         self.attention_residual = Residual(shape)
 
     def forward(self, x: Tensor, mask: Tensor, at: Tensor | None = None) -> Tensor:
-        """(B, S, D) from (B, S, D). mask (B, S): which positions are real; at: see SelfAttention."""
-        attended = self.attention(self.attention_residual.enter(x), mask=mask, at=at)
-        return self.feed_forward(self.attention_residual.leave(x, attended))
+        """Return (B, S, D) for x (B, S, D). mask (B, S): True on real positions; at: see SelfAttention."""
+        attended = self.attention(self.attention_residual.prepare_input(x), mask=mask, at=at)
+        return self.feed_forward(self.attention_residual.add_residual(x, attended))
 
 
 class DecoderBlock(_Block):
-    """Causal self-attention, attention to the source, feed-forward, each inside a residual connection."""
+    """Causal self-attention, cross-attention and feed-forward, each inside a residual connection."""
 
     def __init__(self, shape: BlockShape) -> None:
         super().__init__(shape)
@@ -168,26 +175,26 @@ class DecoderBlock(_Block):
         self.cross_residual = Residual(shape)
 
     def forward(self, x: Tensor, source: Tensor, source_mask: Tensor) -> Tensor:
-        """(B, T, D). Padding stands at the end of a target, so the causal mask hides it from all before."""
-        attended = self.attention(self.attention_residual.enter(x), causal=True)
-        x = self.attention_residual.leave(x, attended)
-        crossed = self.cross(self.cross_residual.enter(x), self.cross.project_kv(source), source_mask)
-        return self.feed_forward(self.cross_residual.leave(x, crossed))
+        """Return (B, T, D). Target padding is on the right, so the causal mask hides it from real positions."""
+        attended = self.attention(self.attention_residual.prepare_input(x), causal=True)
+        x = self.attention_residual.add_residual(x, attended)
+        crossed = self.cross(self.cross_residual.prepare_input(x), self.cross.project_kv(source), source_mask)
+        return self.feed_forward(self.cross_residual.add_residual(x, crossed))
 
     def step(
         self, x: Tensor, past: KVCache | None, at: Tensor, memory: KeysValues, source_mask: Tensor
     ) -> tuple[Tensor, KVCache, Tensor]:
-        """One position (R, 1) of every row: output (R, 1, D), the grown cache, cross weights (R, H, S)."""
-        attended, past = self.attention.step(self.attention_residual.enter(x), past, at)
-        x = self.attention_residual.leave(x, attended)
-        crossed, weights = self.cross.step(self.cross_residual.enter(x), memory, source_mask)
-        return self.feed_forward(self.cross_residual.leave(x, crossed)), past, weights
+        """Compute one position per row: output (R, 1, D), extended cache, cross weights (R, H, S)."""
+        attended, past = self.attention.step(self.attention_residual.prepare_input(x), past, at)
+        x = self.attention_residual.add_residual(x, attended)
+        crossed, weights = self.cross.step(self.cross_residual.prepare_input(x), memory, source_mask)
+        return self.feed_forward(self.cross_residual.add_residual(x, crossed)), past, weights
 
 
 class LanguageBlock(_Block):
-    """Self-attention and feed-forward of a language model, which can go on behind a prefix.
+    """Self-attention and feed-forward of a language model, which can continue a prefix.
 
-    Its parts have the names of the decoder's, so that one can start from the other.
+    The submodules are named as in DecoderBlock, so that one can be initialised from the other.
     """
 
     def __init__(self, shape: BlockShape, *, causal: bool) -> None:
@@ -198,19 +205,19 @@ class LanguageBlock(_Block):
         self.attention_residual = Residual(shape)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        """(B, T, D). mask (B, 1, T, T): who sees whom; None: each position what stands before it."""
-        entered = self.attention_residual.enter(x)
-        attended = self.attention(entered, mask=mask, causal=mask is None)
-        return self.feed_forward(self.attention_residual.leave(x, attended))
+        """Return (B, T, D). mask (B, 1, T, T): which keys each query attends to; None: causal."""
+        x_in = self.attention_residual.prepare_input(x)
+        attended = self.attention(x_in, mask=mask, causal=mask is None)
+        return self.feed_forward(self.attention_residual.add_residual(x, attended))
 
     def project_kv(self, x: Tensor) -> KeysValues:
-        """Keys and values of a prefix that comes into this block, (B, S, D)."""
-        return self.attention.project_kv(self.attention_residual.enter(x))
+        """Return keys and values of a prefix, given as this block's input (B, S, D)."""
+        return self.attention.project_kv(self.attention_residual.prepare_input(x))
 
     def step(
         self, x: Tensor, prefix: KeysValues, real: Tensor, past: KVCache | None, since: Tensor
     ) -> tuple[Tensor, KVCache, Tensor]:
-        """One position (R, 1) of every row: output (R, 1, D), the grown cache, weights on the prefix."""
-        entered = self.attention_residual.enter(x)
-        attended, past, weights = self.attention.step_behind(entered, prefix, real, past, since)
-        return self.feed_forward(self.attention_residual.leave(x, attended)), past, weights
+        """Compute one position per row: output (R, 1, D), extended cache, weights on the prefix."""
+        x_in = self.attention_residual.prepare_input(x)
+        attended, past, weights = self.attention.step_after_prefix(x_in, prefix, real, past, since)
+        return self.feed_forward(self.attention_residual.add_residual(x, attended)), past, weights

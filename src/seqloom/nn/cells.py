@@ -1,4 +1,4 @@
-"""Recurrent cells: their equations, one position at a time, and the same on torch's fused kernels."""
+"""Recurrent cells: their equations, one position at a time, and layers that use torch's fused kernels."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu,
     "identity": lambda x: x,
 }
-FORGET_GATE = 1  # its place among the four blocks of an LSTM's matrices: input, forget, content, output
+FORGET_GATE = 1  # index among the gates of an LSTM's matrices: input, forget, content, output
 
 
 class CellWeights(NamedTuple):
-    """U and W of all gates, stacked, and the two biases that torch keeps apart (their sum is b)."""
+    """U and W of all gates, stacked, and the two biases that torch stores separately (their sum is b)."""
 
     input: Tensor  # U, (gates x D, I)
     hidden: Tensor  # W, (gates x D, D)
@@ -38,18 +38,18 @@ class CellWeights(NamedTuple):
 
 
 def rnn_cell(x: Tensor, state: State, weights: CellWeights, activation: Activation = "tanh") -> State:
-    """h' = σ(W h + U x + b)."""
+    """Return h' = σ(W h + U x + b)."""
     require_known("activation", activation, ACTIVATIONS)
     h = linear(state[0], weights.hidden, weights.hidden_bias) + linear(x, weights.input, weights.input_bias)
     return (ACTIVATIONS[activation](h),)
 
 
 def lstm_cell(x: Tensor, state: State, weights: CellWeights) -> State:
-    """h' and c' of Hochreiter & Schmidhuber 1997 with the forget gate of Gers et al. 2000.
+    """Return h' and c' (Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000).
 
-    f = sigmoid(W_f h + U_f x + b_f)    forget gate: what stays in the cell
-    i = sigmoid(W_i h + U_i x + b_i)    input gate: what is written
-    o = sigmoid(W_o h + U_o x + b_o)    output gate: what is read
+    f = sigmoid(W_f h + U_f x + b_f)    forget gate: how much of the cell is kept
+    i = sigmoid(W_i h + U_i x + b_i)    input gate: how much is written
+    o = sigmoid(W_o h + U_o x + b_o)    output gate: how much is read
     n = tanh(W_c h + U_c x + b_c)       new content
     c' = f c + i n,  h' = o tanh(c')
     """
@@ -61,10 +61,10 @@ def lstm_cell(x: Tensor, state: State, weights: CellWeights) -> State:
 
 
 def gru_cell(x: Tensor, state: State, weights: CellWeights) -> State:
-    """h' = (1 - z) n + z h (Cho et al. 2014), with the reset gate behind the matrix as cuDNN has it.
+    """Return h' = (1 - z) n + z h (Cho et al. 2014); as in cuDNN, the reset gate is applied after the matrix.
 
     r = sigmoid(W_r h + U_r x + b_r)    reset gate: how much of the past the new content sees
-    z = sigmoid(W_z h + U_z x + b_z)    update gate: how much of the past stays
+    z = sigmoid(W_z h + U_z x + b_z)    update gate: how much of the past is kept
     n = tanh(U_n x + b + r (W_n h + b'))
     """
     (h,) = state
@@ -77,16 +77,16 @@ def gru_cell(x: Tensor, state: State, weights: CellWeights) -> State:
 
 @dataclass(frozen=True)
 class Cell:
-    """Which cell a layer is made of, how it starts, and how it is computed.
+    """Cell of a recurrent layer: its equations, initialisation and kernel.
 
-    A subclass may change the equations: override `step`. Its name still gives the number of gates and the parts
-    of its state.
+    To change the equations, subclass it and override `step`. `name` still gives the number of gates and of
+    state tensors.
     """
 
     name: CellName
     activation: Activation = "tanh"  # σ of the simple RNN
-    init: Initial = "uniform"  # of the matrices between hidden states
-    forget_bias: float = 0.0  # added to the bias of an LSTM's forget gate at the start
+    init: Initial = "uniform"  # of the hidden-to-hidden matrices
+    forget_bias: float = 0.0  # added to the initial bias of an LSTM's forget gate
     kernel: Kernel = "fused"
 
     def __post_init__(self) -> None:
@@ -96,21 +96,22 @@ class Cell:
         require_known("kernel", self.kernel, get_args(Kernel))
         if self.name != "rnn" and self.activation != "tanh":
             raise SeqloomError(
-                f"The activation {self.activation} is for the rnn cell, not for {self.name}.", "leave it out"
+                f"The activation {self.activation} is supported by the rnn cell only, not by {self.name}.",
+                "leave it out",
             )
 
     @property
     def parts(self) -> int:
-        """How many tensors its state has."""
+        """Number of tensors in the state."""
         return PARTS[self.name]
 
     @property
     def is_fused(self) -> bool:
-        """Whether torch's kernel computes it: there is none for σ(x) = x, nor for a subclass's equations."""
+        """Whether torch's kernel is used; it has no σ(x) = x and cannot run the equations of a subclass."""
         return self.kernel == "fused" and self.activation != "identity" and type(self).step is Cell.step
 
     def step(self, x: Tensor, state: State, weights: CellWeights) -> State:
-        """Return the state after one more input (R, I); each part of a state is (R, D)."""
+        """Return the state after one more input (R, I); each state tensor is (R, D)."""
         if self.name == "lstm":
             return lstm_cell(x, state, weights)
         if self.name == "gru":
@@ -119,7 +120,7 @@ class Cell:
 
 
 class RecurrentLayer(nn.Module):
-    """Hidden states of all positions, (R, T, D), of one layer that reads from left to right."""
+    """One left-to-right layer, which returns the hidden states of all positions, (R, T, D)."""
 
     def __init__(self, cell: Cell, inputs: int, width: int) -> None:
         super().__init__()
@@ -136,11 +137,11 @@ class RecurrentLayer(nn.Module):
                 weights.input_bias.view(-1, width)[FORGET_GATE] += cell.forget_bias
 
     def weights(self) -> CellWeights:
-        """The layer's own parameters, as the cells want them."""
+        """Return the parameters of the layer in the form that the cells take."""
         return CellWeights(*self.fused.parameters())
 
     def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """States (R, T, D) for inputs (R, T, I), and the state after the last, each part (R, D)."""
+        """Return hidden states (R, T, D) for inputs (R, T, I), and the final state, each tensor (R, D)."""
         if state is None:
             state = (x.new_zeros(x.shape[0], self.width),) * self.cell.parts
         if not self.cell.is_fused:

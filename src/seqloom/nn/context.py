@@ -1,4 +1,4 @@
-"""What a recurrent decoder sees of the source beside its start state: a mean, or attention."""
+"""Source context of a recurrent decoder at every step: the mean of the encoder states, or attention."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ Window = Literal["none", "monotonic", "predictive"]
 
 
 class MeanContext(nn.Module):
-    """The mean of the encoder's states, the same at every step: attention that cannot choose."""
+    """Mean of the encoder states, the same at every step: attention with uniform weights."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
 
-    def remember(self, encoded: Tensor, mask: Tensor) -> Tree:
+    def build_memory(self, encoded: Tensor, mask: Tensor) -> Tree:
         return encoded, encoded, mask
 
     def forward(
         self, queries: Tensor, memory: Tree, positions: Tensor | None, coverage: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Context (B, T, D) and weights (B, T, S), the same for every query."""
+        """Return context (B, T, D) and weights (B, T, S), the same for every query."""
         _, values, mask = memory
         scores = values.new_zeros(values.shape[0], queries.shape[1], values.shape[1])
         return attend(scores, values, mask.unsqueeze(1))
 
 
 class AttentionContext(nn.Module):
-    """a = Σ α v with α = softmax(score(q, k)), from keys and values that are prepared once a sentence.
+    """Attention a = Σ α v with α = softmax(score(q, k)); keys and values are computed once per sentence.
 
-    Without projections the encoder's states are keys and values and the decoder's state is the query; with
-    them q = W_q s, k = W_k h, v = W_v h. A window (Luong et al. 2015) lets a query see 2 w + 1 positions:
-    `monotonic` around its own position, `predictive` around p = (S - 1) sigmoid(vᵀ tanh(W q)), where a
-    Gaussian of deviation w / 2 around p also makes the weights fall off, and lets p learn.
+    Without projections, the encoder states are keys and values and the decoder state is the query; with them
+    q = W_q s, k = W_k h, v = W_v h. A window (Luong et al. 2015) restricts a query to 2 w + 1 positions:
+    `monotonic` around its own position, `predictive` around p = (S - 1) sigmoid(vᵀ tanh(W q)). There, the
+    weights are also scaled by a Gaussian around p with deviation w / 2, through which p gets a gradient.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class AttentionContext(nn.Module):
             self.centre_inner = nn.Linear(self.width, self.width, bias=False)
             self.centre_value = nn.Linear(self.width, 1, bias=False)
 
-    def remember(self, encoded: Tensor, mask: Tensor) -> Tree:
-        """Keys (B, S, ·), values (B, S, D) and mask (B, S) of an encoded source."""
-        return self.score.remember(self.key(encoded)), self.value(encoded), mask
+    def build_memory(self, encoded: Tensor, mask: Tensor) -> Tree:
+        """Return keys (B, S, ·), values (B, S, D) and mask (B, S) of an encoded source."""
+        return self.score.project_keys(self.key(encoded)), self.value(encoded), mask
 
     def forward(
         self, queries: Tensor, memory: Tree, positions: Tensor | None, coverage: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Context (B, T, D) and weights (B, T, S) for queries (B, T, D) at target positions (B, T)."""
+        """Return context (B, T, D) and weights (B, T, S) for queries (B, T, D) at target positions (B, T)."""
         keys, values, mask = memory
         queries = self.query(queries)
         scores = self.score(queries, keys, coverage)
@@ -87,15 +87,15 @@ class AttentionContext(nn.Module):
         return attend(scores, values, allowed, factor=self._gaussian(distance).to(scores.dtype))
 
     def _gaussian(self, distance: Tensor) -> Tensor:
-        """exp(-d² / 2σ²) with σ = w / 2."""
+        """Return exp(-d² / 2σ²) with σ = w / 2."""
         return (-2 * (distance / self.window_size) ** 2).exp()
 
     def _centre(self, queries: Tensor, mask: Tensor, positions: Tensor | None) -> Tensor:
-        """The source position (B, T) in the middle of each query's window, never past the last token."""
+        """Return the source position (B, T) at the centre of each query's window, at most the last token."""
         last = mask.sum(dim=1, keepdim=True) - 1  # (B, 1)
         if self.window == "monotonic":
             assert positions is not None
             return torch.minimum(positions, last)
-        share = self.centre_value(self.centre_inner(queries).tanh()).squeeze(-1).sigmoid()
-        # Half precision cannot count past 256: positions are counted in single precision at least.
-        return share.to(torch.promote_types(share.dtype, torch.float32)) * last
+        fraction = self.centre_value(self.centre_inner(queries).tanh()).squeeze(-1).sigmoid()
+        # bfloat16 represents integers only up to 256, so positions are computed in single precision at least.
+        return fraction.to(torch.promote_types(fraction.dtype, torch.float32)) * last

@@ -1,4 +1,4 @@
-"""Keys and values of the positions so far, which grow by one a step without being copied at every step."""
+"""Key-value cache that grows by one position per step without a copy at every step."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-_AHEAD = 8  # positions that room is made for at once
+_GROWTH = 8  # positions allocated at a time
 
 
 @dataclass(slots=True)
 class _Buffer:
-    """Keys (R, H, positions, d_qk) and values (R, H, positions, d_v), the first `used` positions written."""
+    """Keys (R, H, capacity, d_qk) and values (R, H, capacity, d_v); the first `used` positions are written."""
 
     keys: Tensor
     values: Tensor
@@ -21,47 +21,47 @@ class _Buffer:
 
 @dataclass(frozen=True, slots=True)
 class KVCache:
-    """The first `length` positions of a room, to which one can be added.
+    """Keys and values of the first `length` positions of a buffer.
 
-    Several states may share a room: the first that grows writes behind what all of them see; one that finds
-    its next position written by another moves into a room of its own. So no state changes another.
+    Several caches may share a buffer. The first one to grow writes in place, after the positions of all the
+    others; a cache whose next position is already taken is copied to a new buffer. So no cache changes another.
     """
 
-    room: _Buffer
+    buffer: _Buffer
     length: int
 
     @property
     def keys(self) -> Tensor:
-        """(R, H, length, d_qk)."""
-        return self.room.keys[:, :, : self.length]
+        """Keys, (R, H, length, d_qk)."""
+        return self.buffer.keys[:, :, : self.length]
 
     @property
     def values(self) -> Tensor:
-        """(R, H, length, d_v)."""
-        return self.room.values[:, :, : self.length]
+        """Values, (R, H, length, d_v)."""
+        return self.buffer.values[:, :, : self.length]
 
     def index_select(self, dim: int, rows: Tensor) -> KVCache:
-        """These rows of it: what `select_rows` asks of the leaves of a state."""
-        keys, values = (part.index_select(dim, rows) for part in (self.room.keys, self.room.values))
+        """Return a copy with the given rows, for `select_rows`."""
+        keys, values = (part.index_select(dim, rows) for part in (self.buffer.keys, self.buffer.values))
         return KVCache(_Buffer(keys, values, self.length), self.length)
 
     def append(self, key: Tensor, value: Tensor) -> KVCache:
         """Return the cache with one more position, (R, H, 1, d_qk) and (R, H, 1, d_v)."""
-        room, full = self.room, self.length == self.room.keys.shape[2]
-        if full or room.used > self.length:
-            room = _Buffer(_with_room(self.keys), _with_room(self.values), self.length)
-        room.keys[:, :, self.length] = key[:, :, 0]
-        room.values[:, :, self.length] = value[:, :, 0]
-        room.used = self.length + 1
-        return KVCache(room, room.used)
+        buffer, full = self.buffer, self.length == self.buffer.keys.shape[2]
+        if full or buffer.used > self.length:
+            buffer = _Buffer(_extended(self.keys), _extended(self.values), self.length)
+        buffer.keys[:, :, self.length] = key[:, :, 0]
+        buffer.values[:, :, self.length] = value[:, :, 0]
+        buffer.used = self.length + 1
+        return KVCache(buffer, buffer.used)
 
 
 def append(past: KVCache | None, key: Tensor, value: Tensor) -> KVCache:
-    """Return the cache with one more position; without a cache, one of that position alone."""
+    """Return the cache with one more position, or a new cache with that position only."""
     if past is None:
-        past = KVCache(_Buffer(_with_room(key[:, :, :0]), _with_room(value[:, :, :0]), 0), 0)
+        past = KVCache(_Buffer(_extended(key[:, :, :0]), _extended(value[:, :, :0]), 0), 0)
     return past.append(key, value)
 
 
-def _with_room(x: Tensor) -> Tensor:
-    return torch.cat((x, x.new_empty(*x.shape[:2], _AHEAD, x.shape[3])), dim=2)
+def _extended(x: Tensor) -> Tensor:
+    return torch.cat((x, x.new_empty(*x.shape[:2], _GROWTH, x.shape[3])), dim=2)

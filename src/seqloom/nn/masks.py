@@ -1,4 +1,4 @@
-"""Who may look at whom, in one place. True = may be looked at."""
+"""Attention masks. True = may be attended to."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from torch import Tensor
 
 
 def padding_mask(real: Tensor) -> Tensor:
-    """(B, 1, 1, S) from (B, S): no query of any head looks at padding."""
+    """Return (B, 1, 1, S) from (B, S): no query of any head attends to padding."""
     return real[:, None, None, :]
 
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
-    """(T, S): a query sees the keys up to its own place; the last query stands at the last key."""
+    """Return (T, S): a query attends to the keys up to its own position; the last query is at the last key."""
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
 def prefix_mask(lengths: Tensor, width: int) -> Tensor:
-    """(B, 1, T, T): all of a prefix sees all of it; behind it, a position sees what stands before it.
+    """Return (B, 1, T, T): bidirectional attention inside a prefix, causal attention after it.
 
-    A position of the prefix lies before every position behind it, so one rule serves both: a key may be
-    looked at if it is in the prefix or not after the query.
+    The prefix precedes all other positions, so one rule covers both: a query may attend to a key that is in the
+    prefix or not after the query.
     """
     in_prefix = torch.arange(width, device=lengths.device) < lengths.unsqueeze(1)
     return padding_mask(in_prefix) | causal_mask(width, width, lengths.device)
 
 
-def joined(*masks: Tensor | None) -> Tensor | None:
-    """What all of the masks allow; None where nothing is forbidden."""
+def combine_masks(*masks: Tensor | None) -> Tensor | None:
+    """Return the intersection of the masks, or None if all are None."""
     given = [mask for mask in masks if mask is not None]
     if not given:
         return None
@@ -39,10 +39,10 @@ def joined(*masks: Tensor | None) -> Tensor | None:
     return allowed
 
 
-def as_bias(mask: Tensor | None, bias: Tensor | None) -> Tensor | None:
-    """One thing to add to the scores (B, H, T, S): the bias where looking is allowed, -∞ where not."""
+def combine_mask_and_bias(mask: Tensor | None, bias: Tensor | None) -> Tensor | None:
+    """Return a bias of the scores (B, H, T, S), -∞ where the mask is False; without a bias, the mask."""
     if bias is not None and bias.dim() == 3:
-        bias = bias.unsqueeze(0)  # torch's fused kernel takes no other shape
+        bias = bias.unsqueeze(0)  # the shape that torch's fused kernel needs
     if bias is None or mask is None:
         return mask if bias is None else bias
     return bias.masked_fill(~mask, -math.inf)

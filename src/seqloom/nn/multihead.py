@@ -1,4 +1,4 @@
-"""Multi-head attention: several queries, keys and values per position, each pair of widths its own."""
+"""Multi-head attention; the width of queries and keys and the width of values are independent."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from seqloom.nn.attention import attend, dot_scores
 from seqloom.nn.kv_cache import KVCache, append
-from seqloom.nn.masks import as_bias, causal_mask, joined, padding_mask
+from seqloom.nn.masks import causal_mask, combine_mask_and_bias, combine_masks, padding_mask
 from seqloom.nn.positions import AttentionPositions
 
 KeysValues = tuple[Tensor, Tensor]  # (B, H, S, d_qk) and (B, H, S, d_v)
 
 
 class AttentionHeads(nn.Module):
-    """Widths and number of the heads, and the weighted sum that all kinds of attention end in."""
+    """Base of multi-head attention: number and widths of the heads, and the weighted sum."""
 
     def __init__(self, heads: int, qk_width: int, v_width: int, *, scaled: bool) -> None:
         super().__init__()
         self.heads, self.qk_width, self.v_width, self.scaled = heads, qk_width, v_width, scaled
 
     def split(self, x: Tensor) -> Tensor:
-        """(B, T, H d) as (B, H, T, d)."""
+        """Return (B, T, H d) as (B, H, T, d)."""
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
     def join(self, x: Tensor) -> Tensor:
-        """(B, H, T, d) as (B, T, H d)."""
+        """Return (B, H, T, d) as (B, T, H d)."""
         return x.transpose(1, 2).flatten(2)
 
     def fused(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False
     ) -> Tensor:
-        """Context by torch's kernel: no weights are kept. The mask is boolean, or a bias on the scores."""
+        """Return the context, computed by torch's fused kernel; the mask is boolean or a bias on the scores."""
         scale = None if self.scaled else 1.0
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
 
@@ -41,7 +41,7 @@ class AttentionHeads(nn.Module):
 
 
 class SelfAttention(AttentionHeads):
-    """Every position attends to the positions of its own sequence; one matrix gives q, k and v."""
+    """Self-attention; one matrix computes q, k and v."""
 
     def __init__(
         self,
@@ -66,9 +66,10 @@ class SelfAttention(AttentionHeads):
     def forward(
         self, x: Tensor, *, mask: Tensor | None = None, causal: bool = False, at: Tensor | None = None
     ) -> Tensor:
-        """(B, T, D) from (B, T, D). mask (B, T): which positions are real; (B, 1, T, T): who sees whom.
+        """Return (B, T, D) for x (B, T, D).
 
-        `at` is what the positions go by, if that is not the order of the sequence.
+        mask (B, T): True on real positions; (B, 1, T, T): True where a query may attend to a key. `at` is the
+        input of the position encoding; by default 0 … T-1.
         """
         length = x.shape[1]
         at = torch.arange(length, device=x.device) if at is None else at
@@ -78,30 +79,30 @@ class SelfAttention(AttentionHeads):
         if bias is None:
             return self.output(self.join(self.fused(q, k, v, allowed, causal=causal)))
         if causal:
-            allowed = joined(allowed, causal_mask(length, length, x.device))
+            allowed = combine_masks(allowed, causal_mask(length, length, x.device))
         if not self.positions.needs_weights:
-            return self.output(self.join(self.fused(q, k, v, as_bias(allowed, bias))))
+            return self.output(self.join(self.fused(q, k, v, combine_mask_and_bias(allowed, bias))))
         context, weights = attend(self.scores(q, k) + bias, v, allowed)
-        return self.output(self.join(self._shifted(context, weights, at)))
+        return self.output(self.join(self._add_position_values(context, weights, at)))
 
     def step(self, x: Tensor, past: KVCache | None, at: Tensor) -> tuple[Tensor, KVCache]:
-        """The newest position (R, 1) alone: (R, 1, D) and the keys and values so far, itself included."""
+        """Compute one position per row: output (R, 1, D), and the cache extended by this position."""
         q, k, v = self._project(x, at)
         past = append(past, k, v)
         scores, bias = self.scores(q, past.keys), self.positions.bias(q, at, past.length)
         context, weights = attend(scores if bias is None else scores + bias, past.values)
-        return self.output(self.join(self._shifted(context, weights, at))), past
+        return self.output(self.join(self._add_position_values(context, weights, at))), past
 
-    def _shifted(self, context: Tensor, weights: Tensor, at: Tensor) -> Tensor:
-        """The context with what the positions add to the values."""
-        more = self.positions.values(weights, at)
-        return context if more is None else context + more
+    def _add_position_values(self, context: Tensor, weights: Tensor, at: Tensor) -> Tensor:
+        """Return the context plus what the position encoding adds to the values."""
+        extra = self.positions.values(weights, at)
+        return context if extra is None else context + extra
 
 
 class CrossAttention(AttentionHeads):
-    """Target positions attend to the source, whose keys and values are computed once.
+    """Attention from target positions to the source, whose keys and values are computed once.
 
-    Positions of two languages have no common scale, so none of the kinds of position acts here.
+    Positions in two languages have no common scale, so no position encoding is used here.
     """
 
     def __init__(self, width: int, heads: int, qk_width: int, v_width: int, *, scaled: bool = True) -> None:
@@ -111,24 +112,24 @@ class CrossAttention(AttentionHeads):
         self.output = nn.Linear(heads * v_width, width)
 
     def project_kv(self, source: Tensor) -> KeysValues:
-        """Keys (B, H, S, d_qk) and values (B, H, S, d_v) of the encoded source (B, S, D)."""
+        """Return keys (B, H, S, d_qk) and values (B, H, S, d_v) of the encoded source (B, S, D)."""
         widths = [self.heads * self.qk_width, self.heads * self.v_width]
         k, v = (self.split(part) for part in self.key_value(source).split_with_sizes(widths, dim=-1))
         return k, v
 
-    def keep(self, source: Tensor) -> KeysValues:
-        """The same in one piece each: what is read again at every step had better not be put together there."""
+    def project_kv_contiguous(self, source: Tensor) -> KeysValues:
+        """Return the same in contiguous memory, as both are read at every decoding step."""
         k, v = self.project_kv(source)
         return k.contiguous(), v.contiguous()
 
     def forward(self, x: Tensor, memory: KeysValues, mask: Tensor) -> Tensor:
-        """(B, T, D) from (B, T, D). mask (B, S): which source positions are real."""
+        """Return (B, T, D) for x (B, T, D). mask (B, S): True on real source positions."""
         return self.output(self.join(self.fused(self.split(self.query(x)), *memory, padding_mask(mask))))
 
     def step(self, x: Tensor, memory: KeysValues, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Output (R, 1, D) and weights (R, H, S) of one position per row.
+        """Return output (R, 1, D) and weights (R, H, S) of one position per row.
 
-        The K rows of a sentence become K queries to its one memory, which so is read once, not K times.
+        The K rows of a sentence become K queries to its memory, which is then read once, not K times.
         """
         keys, values = memory
         q = self.split(self.query(x).view(keys.shape[0], -1, self.heads * self.qk_width))  # (B, H, K, d)

@@ -1,6 +1,6 @@
-"""Where a token stands, told to a Transformer: at its input, or inside every attention.
+"""Position encodings of a Transformer: added to the input, or inside every attention.
 
-Without either, attention sees a set: a permuted sentence gives the permuted answer.
+Without them, attention treats its input as a set: a permuted sentence gives the permuted output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PositionName = Literal["none", "sinusoidal", "learned", "relative", "rotary", "a
 
 
 def sinusoids(positions: Tensor, width: int) -> Tensor:
-    """(..., width): sin and cos of the position at wavelengths from 2π to 20,000π.
+    """Return (..., width): sin and cos of the position at wavelengths from 2π to 20,000π.
 
     PE(p, 2i) = sin(p / 10000^(2i/D)), PE(p, 2i+1) = cos(same): Vaswani et al. 2017, section 3.5.
     """
@@ -27,72 +27,72 @@ def sinusoids(positions: Tensor, width: int) -> Tensor:
 
 
 def _angles(positions: Tensor, width: int) -> Tensor:
-    """(..., width / 2): p / 10000^(2i / width)."""
+    """Return p / 10000^(2i / width), (..., width / 2)."""
     rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10_000.0) / width))
     return positions.unsqueeze(-1) * rates
 
 
 class InputPositions(nn.Module):
-    """What is added to the embeddings: nothing, sinusoids, or a learned vector per position."""
+    """Positions added to the embeddings: none, sinusoids, or a learned vector per position."""
 
     def __init__(self, name: PositionName, width: int, max_length: int) -> None:
         super().__init__()
         require_known("position kind", name, get_args(PositionName))
         self.width = width
-        self.sinusoidal = name in ("sinusoidal", "syntax")  # syntax: of a target, which has no tree
+        self.sinusoidal = name in ("sinusoidal", "syntax")  # syntax: for a target, which has no tree
         self.table = nn.Embedding(max_length, width) if name == "learned" else None
         if self.table is not None:
             nn.init.normal_(self.table.weight, std=width**-0.5)
 
     @property
     def rows(self) -> int | None:
-        """How many positions there are; None: no end of them."""
+        """Maximum number of positions; None: no limit."""
         return None if self.table is None else self.table.num_embeddings
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """(B, T, D) with the positions (T) or (B, T) added."""
+        """Return x (B, T, D) with the encoding of the positions (T) or (B, T) added."""
         if self.sinusoidal:
             return x + sinusoids(positions, self.width).to(x.dtype)
         if self.table is None:
             return x
         longest = self.table.num_embeddings
-        if int(positions.max()) >= longest:  # waits for the device, but a wrong answer would be worse
+        if int(positions.max()) >= longest:  # synchronises with the device, but a wrong result would be worse
             raise SeqloomError(
-                f"There are {longest} learned positions, and a sequence is longer.",
+                f"A sequence is longer than the {longest} learned positions.",
                 "train with a higher model.max_length, or with model.positions=sinusoidal",
             )
         return x + self.table(positions)
 
 
 class AttentionPositions(nn.Module):
-    """What positions do inside one attention; this one does nothing, the others change one of three places.
+    """Base of position encodings inside attention; subclasses override one or more of three hooks.
 
-    Queries stand at positions `at` (T) or (R, T), keys at 0 … S-1.
+    Queries are at positions `at`, (T) or (R, T), keys at 0 … S-1. This class has no effect.
     """
 
     needs_weights = False  # True: values depend on positions too, so the fused kernel cannot be used
 
     def rotate(self, x: Tensor, at: Tensor) -> Tensor:
-        """Queries or keys (B, H, T, d), before their product."""
+        """Return the queries or keys (B, H, T, d) used in the dot product."""
         return x
 
     def bias(self, queries: Tensor, at: Tensor, keys: int) -> Tensor | None:
-        """What is added to the scores, broadcastable to (B, H, T, S)."""
+        """Return the bias of the scores, broadcastable to (B, H, T, S), or None."""
         return None
 
     def values(self, weights: Tensor, at: Tensor) -> Tensor | None:
-        """What is added to the context (B, H, T, d_v), for weights (B, H, T, S)."""
+        """Return a vector to add to the context (B, H, T, d_v), for weights (B, H, T, S), or None."""
         return None
 
 
 def distances(at: Tensor, keys: int) -> Tensor:
-    """(T, S) or (R, 1, T, S): the key's position minus the query's, with room for the heads."""
+    """Return key position minus query position, (T, S) or (R, 1, T, S), broadcastable over heads."""
     apart = torch.arange(keys, device=at.device) - at.unsqueeze(-1)
     return apart if at.dim() == 1 else apart.unsqueeze(1)
 
 
 class Rotary(AttentionPositions):
-    """Turns pairs of coordinates by p θ_i, so that q·k depends on the distance only (Su et al. 2021)."""
+    """Rotation of coordinate pairs by p θ_i, so that q·k depends on the distance only (Su et al. 2021)."""
 
     def rotate(self, x: Tensor, at: Tensor) -> Tensor:
         angles = _angles(at, x.shape[-1])
@@ -104,7 +104,7 @@ class Rotary(AttentionPositions):
 
 
 class Alibi(AttentionPositions):
-    """Takes slope x distance off the score; head h of H has the slope 2^(-8h/H) (Press et al. 2022)."""
+    """Score minus slope x distance; head h of H has the slope 2^(-8h/H) (Press et al. 2022)."""
 
     def __init__(self, heads: int) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class Alibi(AttentionPositions):
 
 
 class T5Buckets(AttentionPositions):
-    """A learned number per head and bucket of distance; buckets widen with distance (Raffel et al. 2020)."""
+    """Learned bias per head and distance bucket; buckets widen with distance (Raffel et al. 2020)."""
 
     def __init__(self, heads: int, *, causal: bool, buckets: int = 32, furthest: int = 128) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class T5Buckets(AttentionPositions):
         return self.table(self.bucket(apart)).movedim(-1, -3)  # heads before T
 
     def bucket(self, apart: Tensor) -> Tensor:
-        """The number of the bucket: half of them for exact distances, the rest in equal ratios."""
+        """Return the bucket index: half of the buckets are exact distances, the rest grow logarithmically."""
         count = self.buckets if self.causal else self.buckets // 2
         side = torch.zeros_like(apart) if self.causal else (apart > 0).long() * count
         distance = (-apart).clamp_min(0) if self.causal else apart.abs()
@@ -141,15 +141,15 @@ class T5Buckets(AttentionPositions):
 
 
 class Kerple(AttentionPositions):
-    """Takes a log(1 + b |i - j|) off the score, with learned a, b > 0 per head (Chi et al. 2022, section 4).
+    """Score minus a log(1 + b |i - j|), with learned a, b > 0 per head (Chi et al. 2022, section 4).
 
-    The logarithm falls slower than ALiBi's line, so distant tokens stay in reach.
+    The logarithm grows more slowly than ALiBi's linear penalty, so distant tokens remain reachable.
     """
 
     def __init__(self, heads: int) -> None:
         super().__init__()
         self.raw_scale = nn.Parameter(torch.zeros(heads))  # a = softplus(raw): starts at log 2
-        self.raw_rate = nn.Parameter(torch.zeros(heads))  # b, likewise
+        self.raw_rate = nn.Parameter(torch.zeros(heads))  # b = softplus(raw)
 
     def bias(self, queries: Tensor, at: Tensor, keys: int) -> Tensor:
         scale, rate = (softplus(raw).view(-1, 1, 1) for raw in (self.raw_scale, self.raw_rate))
@@ -157,7 +157,7 @@ class Kerple(AttentionPositions):
 
 
 class Relative(AttentionPositions):
-    """Vectors for the clipped distance join keys and values: q·(k + a), Σ α (v + b) (Shaw et al. 2018)."""
+    """Vectors for the clipped distance, added to keys and values: q·(k + a), Σ α (v + b) (Shaw et al. 2018)."""
 
     needs_weights = True
 
@@ -172,7 +172,7 @@ class Relative(AttentionPositions):
         return distances(at, keys).clamp(-self.clip, self.clip) + self.clip
 
     def bias(self, queries: Tensor, at: Tensor, keys: int) -> Tensor:
-        # q·a for the few distinct distances, then each pair picks its own: no (T, S, d) is ever made.
+        # q·a for the few distinct distances, then a gather per pair: no (T, S, d) tensor is created.
         scores = queries @ self.keys.T * self.scale  # (B, H, T, 2c+1)
         index = self._index(at, keys)
         return scores.gather(-1, index.expand(*scores.shape[:2], *index.shape[-2:]))
@@ -187,7 +187,7 @@ class Relative(AttentionPositions):
 def attention_positions(
     name: PositionName, heads: int, qk_width: int, v_width: int, *, causal: bool, scaled: bool, clip: int
 ) -> AttentionPositions:
-    """Return what positions of that name do inside one attention."""
+    """Return the position encoding with that name for one attention layer."""
     require_known("position kind", name, get_args(PositionName))
     if name == "relative":
         return Relative(qk_width, v_width, clip=clip, scaled=scaled)

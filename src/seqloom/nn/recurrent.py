@@ -1,4 +1,4 @@
-"""Stacks of recurrent layers in which padding never changes a result."""
+"""Stacks of recurrent layers whose outputs do not depend on padding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Direction = Literal["both", "forward"]
 
 
 def reverse_sequences(x: Tensor, lengths: Tensor) -> Tensor:
-    """(B, S, D) with the real part of every row backwards and its padding left in place."""
+    """Return x (B, S, D) with the real positions of every row reversed and padding left in place."""
     positions = torch.arange(x.shape[1], device=x.device)
     backwards = lengths.unsqueeze(1) - 1 - positions  # (B, S), negative on padding
     index = torch.where(backwards >= 0, backwards, positions)
@@ -23,15 +23,15 @@ def reverse_sequences(x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def at_last_position(x: Tensor, lengths: Tensor) -> Tensor:
-    """(B, D): the vector at each row's last real position."""
+    """Return the vector at the last real position of each row, (B, D)."""
     return x[torch.arange(x.shape[0], device=x.device), lengths - 1]
 
 
 class RecurrentEncoder(nn.Module):
-    """States (B, S, D) of a stack of layers that read forwards, or half of the width each way.
+    """Stack of layers that read forward only, or in both directions with half of the width each.
 
-    Padding stands behind the sentence: the forward half meets it last, and the backward half reads the
-    sentence turned around in place, so no packing is needed and the fused kernels are used throughout.
+    Padding is on the right: the forward half reads it last, and the backward half reads the sentence reversed
+    in place, so no packing is needed and the fused kernels are used throughout.
     """
 
     def __init__(
@@ -41,42 +41,42 @@ class RecurrentEncoder(nn.Module):
         require_known("direction", direction, get_args(Direction))
         if direction == "both" and width % 2:
             raise SeqloomError(
-                f"The width {width} is odd, and half of it reads each way.",
+                f"The width {width} is odd, but a bidirectional encoder needs an even one.",
                 "use an even width, or direction forward",
             )
-        part = width // 2 if direction == "both" else width
-        self.forwards = nn.ModuleList(RecurrentLayer(cell, width, part) for _ in range(layers))
+        layer_width = width // 2 if direction == "both" else width
+        self.forwards = nn.ModuleList(RecurrentLayer(cell, width, layer_width) for _ in range(layers))
         self.backwards = nn.ModuleList(
-            RecurrentLayer(cell, width, part) for _ in range(layers if direction == "both" else 0)
+            RecurrentLayer(cell, width, layer_width) for _ in range(layers if direction == "both" else 0)
         )
         self.residual = residual
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """States (B, S, D) of the top layer and each layer's last hidden state (B, layers, D)."""
+        """Return the top layer's states (B, S, D) and the last hidden state of each layer (B, layers, D)."""
         lasts = []
         for number in range(len(self.forwards)):
-            below = self.dropout(x) if number > 0 else x
-            states, last = self._layer(number, below, lengths)
+            layer_input = self.dropout(x) if number > 0 else x
+            states, last = self._layer(number, layer_input, lengths)
             lasts.append(last)
             x = x + states if self.residual and number > 0 else states
         return x, torch.stack(lasts, dim=1)
 
     def _layer(self, number: int, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """One layer's states (B, S, D), and the last ones of both directions (B, D)."""
-        ahead, _ = self.forwards[number](x)
-        last = at_last_position(ahead, lengths)
+        """Return the states of one layer (B, S, D), and the last ones of both directions (B, D)."""
+        forward, _ = self.forwards[number](x)
+        last = at_last_position(forward, lengths)
         if not self.backwards:
-            return ahead, last
-        behind, _ = self.backwards[number](reverse_sequences(x, lengths))
+            return forward, last
+        backward, _ = self.backwards[number](reverse_sequences(x, lengths))
         return (
-            torch.cat((ahead, reverse_sequences(behind, lengths)), dim=-1),
-            torch.cat((last, at_last_position(behind, lengths)), dim=-1),
+            torch.cat((forward, reverse_sequences(backward, lengths)), dim=-1),
+            torch.cat((last, at_last_position(backward, lengths)), dim=-1),
         )
 
 
 class RecurrentStack(nn.Module):
-    """Outputs (R, T, D) of layers that read forwards, with a state that has rows first, as search wants it."""
+    """Stack of forward layers, with a rows-first state for search."""
 
     def __init__(
         self, cell: Cell, inputs: int, width: int, layers: int, *, residual: bool, dropout: float
@@ -89,11 +89,11 @@ class RecurrentStack(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """Outputs for inputs (R, T, I), and the state after the last, each part (R, layers, D)."""
-        afters: list[State] = []
+        """Return outputs (R, T, D) for inputs (R, T, I), and the final state, each tensor (R, layers, D)."""
+        final_states: list[State] = []
         for number, layer in enumerate(self.layers):
-            below = self.dropout(x) if number > 0 else x
-            states, after = layer(below, tuple(part[:, number] for part in state))
-            afters.append(after)
+            layer_input = self.dropout(x) if number > 0 else x
+            states, final_state = layer(layer_input, tuple(part[:, number] for part in state))
+            final_states.append(final_state)
             x = x + states if self.residual and number > 0 else states
-        return x, tuple(torch.stack(parts, dim=1) for parts in zip(*afters, strict=True))
+        return x, tuple(torch.stack(parts, dim=1) for parts in zip(*final_states, strict=True))

@@ -1,7 +1,7 @@
-"""How well a query fits a key: every score of the lectures, behind one interface.
+"""Attention scores of a query against a key, with one interface for all.
 
-A score first sees the keys of a sentence once (`remember`), then any number of queries. With coverage, c_j
-says how much weight key j has had so far, and the score may hold it for or against the key (Tu et al. 2016).
+A score projects the keys of a sentence once (`project_keys`), then takes any number of queries. With coverage,
+c_j is the total weight of key j so far, which may raise or lower its score (Tu et al. 2016).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ScoreName = Literal["dot", "scaled-dot", "bilinear", "additive", "feed-forward"]
 
 
 class ProductScore(nn.Module):
-    """e = q·k, q·k / √d, or with a matrix in between qᵀ W k (Luong et al. 2015)."""
+    """Dot-product scores: e = q·k, q·k / √d, or bilinear qᵀ W k (Luong et al. 2015)."""
 
     def __init__(self, width: int, *, scaled: bool = False, bilinear: bool = False, coverage: bool = False):
         super().__init__()
@@ -26,25 +26,25 @@ class ProductScore(nn.Module):
         self.matrix = nn.Linear(width, width, bias=False) if bilinear else None
         self.coverage = _coverage_vector(width) if coverage else None
 
-    def remember(self, keys: Tensor) -> Tensor:
+    def project_keys(self, keys: Tensor) -> Tensor:
         return keys
 
     def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
-        """(B, T, S) for queries (B, T, D), keys (B, S, D) and what they have had, (B, T, S)."""
+        """Return (B, T, S) for queries (B, T, D), keys (B, S, D) and coverage (B, T, S)."""
         if self.matrix is not None:
             queries = self.matrix(queries)
         scores = dot_scores(queries, keys, scaled=self.scaled)
         if self.coverage is None or coverage is None:
             return scores
-        # As if each key were k_j + c_j w.
+        # Equivalent to keys k_j + c_j w.
         return scores + coverage * dot_scores(queries, self.coverage.unsqueeze(0), scaled=self.scaled)
 
 
 class PerceptronScore(nn.Module):
-    """e = vᵀ σ(W₁ k + W₂ q): a layer over key and query, of its own width d₃.
+    """Perceptron scores: e = vᵀ σ(W₁ k + W₂ q), with a hidden layer of width d₃.
 
-    Additive attention (Bahdanau et al. 2015) has σ = tanh and no bias; the feed-forward score reads the
-    concatenation through a relu layer with bias, vᵀ relu(W [k; q] + b), and W [k; q] = W₁ k + W₂ q.
+    Additive attention (Bahdanau et al. 2015) has σ = tanh and no bias. The feed-forward score is a relu layer
+    with bias over the concatenation, vᵀ relu(W [k; q] + b), where W [k; q] = W₁ k + W₂ q.
     """
 
     def __init__(
@@ -57,12 +57,12 @@ class PerceptronScore(nn.Module):
         self.value = nn.Linear(width, 1, bias=False)  # the v of the equation
         self.coverage = _coverage_vector(width) if coverage else None
 
-    def remember(self, keys: Tensor) -> Tensor:
-        """W₁ k (+ b), (B, S, d₃): the same for every query."""
+    def project_keys(self, keys: Tensor) -> Tensor:
+        """Return W₁ k (+ b), (B, S, d₃), which is the same for every query."""
         return self.key(keys)
 
     def forward(self, queries: Tensor, keys: Tensor, coverage: Tensor | None = None) -> Tensor:
-        """(B, T, S) for queries (B, T, D), remembered keys and what they have had, (B, T, S)."""
+        """Return (B, T, S) for queries (B, T, D), projected keys (B, S, d₃) and coverage (B, T, S)."""
         inner = keys.unsqueeze(1) + self.query(queries).unsqueeze(2)  # (B, T, S, d₃)
         if self.coverage is not None and coverage is not None:
             inner = inner + coverage.unsqueeze(-1) * self.coverage
@@ -76,7 +76,7 @@ def _coverage_vector(width: int) -> nn.Parameter:
 def make_score(
     name: ScoreName, query_width: int, key_width: int, width: int, *, coverage: bool
 ) -> ProductScore | PerceptronScore:
-    """Return the score of that name; `width` is the d₃ of the perceptrons, products need equal widths."""
+    """Return the score with that name; `width` is d₃ of perceptron scores. Products need equal widths."""
     require_known("score", name, get_args(ScoreName))
     if name in ("additive", "feed-forward"):
         return PerceptronScore(
@@ -84,7 +84,7 @@ def make_score(
         )
     if query_width != key_width:
         raise SeqloomError(
-            f"The score {name} needs queries and keys of one width, not {query_width} and {key_width}.",
+            f"The score {name} needs queries and keys of the same width, got {query_width} and {key_width}.",
             "use equal widths, or the score additive",
         )
     return ProductScore(key_width, scaled=name == "scaled-dot", bilinear=name == "bilinear", coverage=coverage)

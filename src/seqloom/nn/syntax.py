@@ -1,7 +1,7 @@
-"""Where a token stands in the dependency tree of its sentence, told to a Transformer's encoder.
+"""Position encodings from the dependency tree of a source sentence, for a Transformer encoder.
 
 Wang, Tu, Wang & Shi 2019 (arXiv:1909.00383): the depth of a word is its absolute structural position, and every
-pair of words has a relative one. Both stand beside the ordinary positions, which they complete.
+pair of words has a relative one. Both are used in addition to ordinary positions.
 """
 
 from __future__ import annotations
@@ -16,38 +16,42 @@ from seqloom.types import CONTINUES
 
 
 class TreePositions(NamedTuple):
-    """The structural positions of a batch of trees."""
+    """Structural positions of a batch of trees."""
 
-    depth: Tensor  # (B, S) edges between a token's word and the root of its tree
-    relative: Tensor  # (B, S, S) of token i (the query) to token j (the key)
+    depth: Tensor  # (B, S) number of edges from a token's word to the root
+    relative: Tensor  # (B, S, S) r(i, j) of token i (the query) and token j (the key)
 
 
 def tree_positions(heads: Tensor) -> TreePositions:
-    """Depths and relative positions of heads (B, S): the place from 1 of the head's first token, 0 = a root.
+    """Return depths and relative positions for heads (B, S).
 
-    r(i, j) = depth(i) - depth(j) where one word is above the other, or both tokens are of one word; elsewhere
-    r(i, j) = sign(i - j) (depth(i) + depth(j)). The end of a sentence and padding have the head 0: each is a
-    tree of its own, so nothing about a word depends on them.
+    A head is given by the position of its first token, from 1; 0 = root.
+
+    r(i, j) = depth(i) - depth(j) if one word is an ancestor of the other or both tokens belong to the same
+    word; otherwise r(i, j) = sign(i - j) (depth(i) + depth(j)). EOS and padding have the head 0, so each is a
+    separate tree, and no position of a word depends on them.
     """
-    place = torch.arange(heads.shape[1], device=heads.device)
-    word = torch.where(heads == CONTINUES, 0, place).cummax(dim=1).values  # the first token of a token's word
-    above = torch.where(heads > 0, heads - 1, place)  # for a first token that of its head; a root's is its own
+    position = torch.arange(heads.shape[1], device=heads.device)
+    word = (
+        torch.where(heads == CONTINUES, 0, position).cummax(dim=1).values
+    )  # the first token of each token's word
+    parent = torch.where(heads > 0, heads - 1, position)  # a first token's parent; a root is its own parent
     depth, reached = torch.zeros_like(heads), word
-    on_path = word.unsqueeze(2) == word.unsqueeze(1)  # (B, S, S): j's word is i's, or above it
-    for _ in range(heads.shape[1]):  # each round climbs one edge; the deepest word says when to stop
-        higher = above.gather(1, reached)
-        climbs = higher != reached
+    on_path = word.unsqueeze(2) == word.unsqueeze(1)  # (B, S, S): j's word is i's word or an ancestor
+    for _ in range(heads.shape[1]):  # climbs one edge per round, until the deepest word has reached its root
+        parents = parent.gather(1, reached)
+        climbs = parents != reached
         if not climbs.any():
             break
-        depth, reached = depth + climbs, higher
+        depth, reached = depth + climbs, parents
         on_path = on_path | (reached.unsqueeze(2) == word.unsqueeze(1))
     own, other = depth.unsqueeze(2), depth.unsqueeze(1)
-    across = (place.unsqueeze(1) - place).sign() * (own + other)
-    return TreePositions(depth, torch.where(on_path | on_path.mT, own - other, across))
+    unrelated = (position.unsqueeze(1) - position).sign() * (own + other)
+    return TreePositions(depth, torch.where(on_path | on_path.mT, own - other, unrelated))
 
 
 class TreeInput(nn.Module):
-    """Adds tanh(W [PE(place), PE(depth)]): a non-linear mix of both absolute positions, as the paper has it."""
+    """Input positions tanh(W [PE(position), PE(depth)]), a non-linear combination as in the paper."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -55,24 +59,24 @@ class TreeInput(nn.Module):
         self.mix = nn.Linear(2 * width, width)
 
     def forward(self, x: Tensor, at: Tensor, depth: Tensor) -> Tensor:
-        """(B, S, D) from (B, S, D), the places (S) and the depths (B, S)."""
-        places = sinusoids(at, self.width).expand(*depth.shape, -1)
-        both = torch.cat((places, sinusoids(depth, self.width)), dim=-1)
+        """Return (B, S, D) for x (B, S, D), positions (S) and depths (B, S)."""
+        positions = sinusoids(at, self.width).expand(*depth.shape, -1)
+        both = torch.cat((positions, sinusoids(depth, self.width)), dim=-1)
         return x + self.mix(both.to(x.dtype)).tanh()
 
 
-class _ByTree(Relative):
-    """Shaw's vectors, chosen by r(i, j), which `at` (B, S, S) holds, not by the distance in the sentence."""
+class _TreeDistance(Relative):
+    """Vectors of Shaw et al. 2018, indexed by r(i, j), passed as `at` (B, S, S), not by distance."""
 
     def _index(self, at: Tensor, keys: int) -> Tensor:
         return at.unsqueeze(1).clamp(-self.clip, self.clip) + self.clip
 
 
 class TreeRelative(AttentionPositions):
-    """Vectors for the distance in the sentence and for the position in the tree join keys and values.
+    """Vectors for distance and tree position, added to keys and values.
 
-    q·(k + a + a'), Σ α (v + b + b') after Shaw et al. 2018: a and b for the clipped j - i, a' and b' for the
-    clipped r(i, j). What other kinds call `at` is here r itself, (B, S, S).
+    q·(k + a + a'), Σ α (v + b + b') as in Shaw et al. 2018: a and b for the clipped j - i, a' and b' for the
+    clipped r(i, j). Unlike in other classes, `at` is r, (B, S, S).
     """
 
     needs_weights = True
@@ -80,12 +84,12 @@ class TreeRelative(AttentionPositions):
     def __init__(self, qk_width: int, v_width: int, *, clip: int = 16, scaled: bool = True) -> None:
         super().__init__()
         self.linear = Relative(qk_width, v_width, clip=clip, scaled=scaled)
-        self.tree = _ByTree(qk_width, v_width, clip=clip, scaled=scaled)
+        self.tree = _TreeDistance(qk_width, v_width, clip=clip, scaled=scaled)
 
     def bias(self, queries: Tensor, at: Tensor, keys: int) -> Tensor:
-        places = torch.arange(keys, device=at.device)
-        return self.linear.bias(queries, places, keys) + self.tree.bias(queries, at, keys)
+        positions = torch.arange(keys, device=at.device)
+        return self.linear.bias(queries, positions, keys) + self.tree.bias(queries, at, keys)
 
     def values(self, weights: Tensor, at: Tensor) -> Tensor:
-        places = torch.arange(weights.shape[-1], device=at.device)
-        return self.linear.values(weights, places) + self.tree.values(weights, at)
+        positions = torch.arange(weights.shape[-1], device=at.device)
+        return self.linear.values(weights, positions) + self.tree.values(weights, at)

@@ -170,7 +170,7 @@ def test_the_cost_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     "options, message",
     [
         ({"length": 0}, "The cost of 0 tokens cannot be told"),
-        ({"set_": ["model.positions=learned", "model.max_length=9"]}, "There are 9 learned positions"),
+        ({"set_": ["model.positions=learned", "model.max_length=9"]}, "9 learned positions"),
         ({"plot": Path("cost.txt")}, "A picture cannot be written as .txt"),
         ({"set_": ["model.width=80000000000"]}, "The model transformer cannot be built"),
         ({"cost": False}, "small.yaml is a file, not a run directory"),

@@ -94,7 +94,7 @@ def _one_by_one(model: Recurrent, source: list[int], target: list[int]) -> tuple
     def look(query: Tensor, position: int) -> tuple[Tensor, Tensor]:
         if model.context is None:
             return query[..., :0], query[..., :0]
-        memory = model.context.remember(encoded, torch.ones(1, encoded.shape[1], dtype=torch.bool))
+        memory = model.context.build_memory(encoded, torch.ones(1, encoded.shape[1], dtype=torch.bool))
         found: tuple[Tensor, Tensor] = model.context(query, memory, torch.tensor([[position]]), had)
         return found
 
@@ -234,13 +234,13 @@ def test_only_what_has_a_context_says_where_it_looked(batch: Batch) -> None:
 @pytest.mark.parametrize(
     "name, fields, words",
     [
-        ("recurrent", {"width": 9}, "model.width=9 must be even: half of the encoder reads backwards"),
+        ("recurrent", {"width": 9}, "model.width=9 must be even"),
         (
             "recurrent",
             {"cell": "gru", "activation": "relu"},
             "model.activation=relu needs model.cell=rnn, not gru",
         ),
-        ("lstm-last", {"input_feeding": True}, "model.input_feeding has nothing to feed: model.context=last"),
+        ("lstm-last", {"input_feeding": True}, "model.input_feeding needs model.context=mean or attention"),
         ("lstm-last", {"coverage": True}, "need model.context=attention, not last"),
         ("lstm-mean", {"window": "monotonic"}, "need model.context=attention, not mean"),
         ("recurrent", {"combine": "concat", "tie": "all"}, "model.tie=all needs an output layer as wide"),

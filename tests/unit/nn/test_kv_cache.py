@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqloom.nn.kv_cache import _AHEAD, KVCache, append
+from seqloom.nn.kv_cache import _GROWTH, KVCache, append
 
 STEPS = st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(["go on", "branch", "select"])), max_size=60)
 
@@ -36,5 +36,5 @@ def test_what_grows_alone_is_not_copied_at_every_step() -> None:
     past, places = None, set()
     for _ in range(64):
         past = append(past, torch.ones(2, 3, 1, 4), torch.ones(2, 3, 1, 5))
-        places.add(past.room.keys.data_ptr())
-    assert len(places) <= 64 / _AHEAD
+        places.add(past.buffer.keys.data_ptr())
+    assert len(places) <= 64 / _GROWTH

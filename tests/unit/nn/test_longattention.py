@@ -132,7 +132,7 @@ def test_linformer_says_how_long_a_source_may_be() -> None:
     layer(torch.randn(1, 10, 8))
     with pytest.raises(SeqloomError) as caught:
         layer(torch.randn(1, 11, 8))
-    assert caught.value.message == "Linformer attention projects sources of up to 10 tokens, and one has 11."
+    assert caught.value.message == "Linformer attention takes sources of up to 10 tokens, got 11."
     assert caught.value.hint == "train with a higher model.max_length"
 
 
@@ -205,6 +205,6 @@ def test_positions_that_need_all_pairs_are_refused(attention: str, positions: st
     with pytest.raises(SeqloomError) as caught:
         TransformerSettings.checked(values, "model")
     assert caught.value.message == (
-        f"model.encoder.attention={attention} works with model.positions none, sinusoidal, learned, rotary, "
-        f"not with {positions} (in the options)."
+        f"model.encoder.attention={attention} supports model.positions none, sinusoidal, learned, rotary, "
+        f"not {positions} (in the options)."
     )

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from seqloom.nn.masks import as_bias, causal_mask, joined, padding_mask, prefix_mask
+from seqloom.nn.masks import causal_mask, combine_mask_and_bias, combine_masks, padding_mask, prefix_mask
 
 CPU = torch.device("cpu")
 YES_NO = torch.tensor([[True, False], [True, True]])
@@ -27,26 +27,26 @@ def test_the_last_query_stands_at_the_last_key() -> None:
 
 def test_joined_masks_allow_what_all_of_them_allow() -> None:
     other = torch.tensor([[True, True], [False, True]])
-    assert torch.equal(joined(YES_NO, None, other), torch.tensor([[True, False], [False, True]]))  # type: ignore[arg-type]
-    assert joined(None, YES_NO) is YES_NO
-    assert joined(None, None) is None
-    both = joined(padding_mask(YES_NO), causal_mask(2, 2, CPU))
+    assert torch.equal(combine_masks(YES_NO, None, other), torch.tensor([[True, False], [False, True]]))  # type: ignore[arg-type]
+    assert combine_masks(None, YES_NO) is YES_NO
+    assert combine_masks(None, None) is None
+    both = combine_masks(padding_mask(YES_NO), causal_mask(2, 2, CPU))
     assert both is not None and both.shape == (2, 1, 2, 2)
     assert both[0, 0].tolist() == [[True, False], [True, False]]
 
 
 def test_a_bias_is_minus_infinity_where_looking_is_forbidden() -> None:
     bias = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-    both = as_bias(YES_NO, bias)
+    both = combine_mask_and_bias(YES_NO, bias)
     assert both is not None and both.tolist() == [[1.0, -math.inf], [3.0, 4.0]]
     assert bias.tolist() == [[1.0, 2.0], [3.0, 4.0]]  # the bias itself is kept: other layers use it too
-    assert as_bias(None, bias) is bias
-    assert as_bias(YES_NO, None) is YES_NO
-    assert as_bias(None, None) is None
+    assert combine_mask_and_bias(None, bias) is bias
+    assert combine_mask_and_bias(YES_NO, None) is YES_NO
+    assert combine_mask_and_bias(None, None) is None
 
 
 def test_a_bias_per_head_takes_a_mask_per_sentence() -> None:
-    both = as_bias(padding_mask(YES_NO), torch.zeros(3, 5, 2))  # (H, T, S)
+    both = combine_mask_and_bias(padding_mask(YES_NO), torch.zeros(3, 5, 2))  # (H, T, S)
     assert both is not None and both.shape == (2, 3, 5, 2)
     assert torch.equal(both.isfinite(), padding_mask(YES_NO).expand(2, 3, 5, 2))
 

@@ -85,7 +85,7 @@ def test_a_dropout_that_is_not_a_probability_is_refused(p: float) -> None:
 
 
 def test_an_activation_is_for_the_simple_cell_only() -> None:
-    with pytest.raises(SeqloomError, match="relu is for the rnn cell"):
+    with pytest.raises(SeqloomError, match="activation relu is supported by the rnn cell"):
         Cell("lstm", activation="relu")
 
 
@@ -96,5 +96,5 @@ def test_half_of_an_odd_width_cannot_read_backwards() -> None:
 
 
 def test_a_product_needs_equal_widths() -> None:
-    with pytest.raises(SeqloomError, match="dot needs queries and keys of one width, not 8 and 6"):
+    with pytest.raises(SeqloomError, match="dot needs queries and keys of the same width, got 8 and 6"):
         make_score("dot", 8, 6, 8, coverage=False)
