@@ -28,7 +28,7 @@ from machine import describe
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from seqloom.inspect.looks import line_styles
+from seqloom.inspect.line_styles import line_styles
 from seqloom.inspect.picture import PAGE, Style, canvas, legend_below, save_figure
 from seqloom.models.stack import EncoderSettings
 from seqloom.nn.blocks import BlockShape, EncoderBlock

@@ -21,7 +21,7 @@ from command import add_figure_options, run_command
 from trials import Row, run_trials, train_or_resume
 
 from seqloom.evaluate.metrics import evaluate, parse_metrics
-from seqloom.inspect.looks import line_styles
+from seqloom.inspect.line_styles import line_styles
 from seqloom.inspect.picture import PAGE, Style, canvas, legend_below, save_figure
 from seqloom.run.config import compose
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from trials import Row
 
-from seqloom.inspect.looks import line_styles
+from seqloom.inspect.line_styles import line_styles
 from seqloom.inspect.picture import PAGE, Style, canvas, legend_below
 
 if TYPE_CHECKING:

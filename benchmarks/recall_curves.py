@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from seqloom.inspect.looks import line_styles
+from seqloom.inspect.line_styles import line_styles
 from seqloom.inspect.picture import PAGE, Style, canvas, legend_below
 
 if TYPE_CHECKING:

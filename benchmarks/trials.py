@@ -17,7 +17,7 @@ from seqloom.data.testset import TestSet, read_testset
 from seqloom.decode.translator import Translator
 from seqloom.evaluate.metrics import evaluate
 from seqloom.inspect.labels import literal, text_width
-from seqloom.inspect.looks import LineStyle, line_styles
+from seqloom.inspect.line_styles import LineStyle, line_styles
 from seqloom.inspect.picture import BLUE, PAGE, Style, canvas, legend_below
 from seqloom.run.config import Config
 from seqloom.run.directory import Run

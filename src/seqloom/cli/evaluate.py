@@ -226,7 +226,7 @@ def evaluate(
 def _draw(plot: Path, style: str, systems: Sequence[Sequence[Path]], reports: Sequence[Report]) -> None:
     """Draw the first metric of each system, a run or an ensemble, by source length."""
     from seqloom.inspect.buckets import ScoresByLength
-    from seqloom.inspect.looks import display_names
+    from seqloom.inspect.line_styles import display_names
     from seqloom.run.directory import Run
 
     models = [" + ".join(Run.open(folder).config().model.name for folder in folders) for folders in systems]

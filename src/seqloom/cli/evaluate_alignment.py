@@ -125,7 +125,7 @@ def _attention(
     """Return the links of every pair, for each way to extract them from the attention."""
     from seqloom.cli.align import data_config
     from seqloom.data.report import DataReport
-    from seqloom.inspect.alignment import attention_looks
+    from seqloom.inspect.alignment import attention_links
     from seqloom.progress import counter
     from seqloom.run.load import load_decoder
     from seqloom.statistical.alignment.words import read_words
@@ -134,7 +134,7 @@ def _attention(
     config = data_config(str(pairs), None, None, source_column, target_column)
     texts = [(" ".join(source), " ".join(target)) for source, target in read_words(config, DataReport())]
     with counter("pairs", total=len(texts)) as advance:
-        extractions = attention_looks(
+        extractions = attention_links(
             decoder.model, decoder.tokenizers, texts, decoder.search, device=decoder.device, on_progress=advance
         )
     if not extractions:

@@ -70,7 +70,7 @@ def gradients(
     """
     from seqloom.inspect.gradient_picture import GradientComparison
     from seqloom.inspect.gradients import longest_batches, measure_gradients
-    from seqloom.inspect.looks import display_names
+    from seqloom.inspect.line_styles import display_names
     from seqloom.progress import counter
 
     check_figure(out, style, GradientComparison.formats)

@@ -1,4 +1,4 @@
-"""What a model looks at, as data and as pictures."""
+"""Inspection of models, runs and searches, as data and as figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word alignments to look at: the posteriors and links of a pair, and links from the attention of a model."""
+"""Inspection of word alignments: posteriors and links of a pair, and links from a model's attention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from seqloom.decode.pipeline import batches_by_length
 from seqloom.decode.scoring import forced_attention
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.alignment import Gold, Link
-from seqloom.inspect.grid import Names, color_bar, label_grid
+from seqloom.inspect.grid import GridLabels, color_bar, label_grid
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import labels
 from seqloom.inspect.picture import ORANGE, VERMILLION, Style, legend_below
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Weights = NDArray[np.float64]
-_POSSIBLE = (0, (2, 1.5))  # the dashes around links that are possible but not sure
+_POSSIBLE = (0, (2, 1.5))  # dash pattern around links that are possible but not sure
 
 
 # Figures
@@ -38,7 +38,7 @@ _POSSIBLE = (0, (2, 1.5))  # the dashes around links that are possible but not s
 
 @dataclass(frozen=True)
 class AlignedPair(Inspection):
-    """One pair of sentences, how probable each link is in both directions, (S, T), and which were chosen."""
+    """A sentence pair with its link posteriors in both directions, (S, T), and the chosen links."""
 
     source: list[str]
     target: list[str]
@@ -48,7 +48,7 @@ class AlignedPair(Inspection):
     gold: Gold | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return words, links, posteriors in both directions, and the gold standard if there is one."""
+        """Return words, links, posteriors in both directions, and gold links if there are any."""
         found = {
             "source": self.source,
             "target": self.target,
@@ -64,8 +64,8 @@ class AlignedPair(Inspection):
     def _title(self) -> str:
         return "Word alignment"
 
-    def _names(self) -> Names:
-        return Names(labels(self.source), labels(self.target))
+    def _names(self) -> GridLabels:
+        return GridLabels(labels(self.source), labels(self.target))
 
     def _size(self) -> tuple[float, float]:
         return self._names().page_size(below=0.5)
@@ -89,7 +89,7 @@ class AlignedPair(Inspection):
             axes.plot(i, j, **dot)
         handles: list[Any] = [Line2D([], [], ls="", label="link", **{**dot, "ms": 0.6 * style.text})]
         if self.gold:
-            _frames(axes, self.gold)
+            _draw_gold(axes, self.gold)
             frame: dict[str, Any] = {"fill": False, "ec": VERMILLION}
             handles += [
                 Patch(label="gold: sure", **frame),
@@ -99,7 +99,7 @@ class AlignedPair(Inspection):
         legend_below(figure, handles, style)
 
 
-def _frames(axes: Axes, gold: Gold) -> None:
+def _draw_gold(axes: Axes, gold: Gold) -> None:
     from matplotlib.patches import Rectangle
 
     for link in sorted(gold.possible):
@@ -112,21 +112,21 @@ def _frames(axes: Axes, gold: Gold) -> None:
 
 @dataclass(frozen=True)
 class AttentionChoice:
-    """One way to read links off a model's attention, with the links of every pair."""
+    """Links of every pair, extracted from one attention head or from the mean of all heads."""
 
-    head: Head | None  # None: the mean of all
-    shifted: bool  # read off one step later
+    head: Head | None  # None: mean of all heads
+    shifted: bool  # extracted one step later
     links: list[list[Link]]
 
     @property
     def name(self) -> str:
-        """For a person, who counts from 1."""
+        """Display name, with layers and heads counted from 1."""
         where = f"layer {self.head.layer + 1}, head {self.head.head + 1}" if self.head else "mean"
         return f"{where}, {'reading' if self.shifted else 'writing'}"
 
 
 @torch.inference_mode()
-def attention_looks(
+def attention_links(
     model: StepModel,
     tokenizers: TokenizerPair,
     pairs: Sequence[tuple[str, str]],
@@ -135,22 +135,22 @@ def attention_looks(
     device: torch.device | str = "cpu",
     on_progress: Callable[[int], None] | None = None,
 ) -> list[AttentionChoice]:
-    """Every way to read links off the attention while the model is made to write the given targets.
+    """Return the links from every attention head, and from their mean, under forced decoding of the targets.
 
-    A target word is linked to the source word that its tokens look at most: when they are written, or one step
-    later, when they are read (Chen et al. 2020, who find the latter better in Transformers).
+    A target word is linked to the source word with the most attention from its tokens: in the step that writes
+    them, or in the next one, which reads them (Chen et al. 2020, who find the latter better in Transformers).
     """
     sources = [tokenizers.source.encode(source) for source, _ in pairs]
     targets = [tokenizers.target.encode(target) for _, target in pairs]
-    whole = [i for i in range(len(pairs)) if sources[i] and targets[i]]
+    nonempty = [i for i in range(len(pairs)) if sources[i] and targets[i]]
     found: dict[tuple[Head | None, bool], list[list[Link]]] = {}
-    widths = [max(len(sources[i]), len(targets[i])) + 1 for i in whole]
+    widths = [max(len(sources[i]), len(targets[i])) + 1 for i in nonempty]
     for group in batches_by_length(widths, batch_tokens=search.batch_tokens):
-        chosen = [whole[place] for place in group]
-        looks = _forced(model, [sources[i] for i in chosen], [targets[i] for i in chosen], device)
+        chosen = [nonempty[place] for place in group]
+        attention = _forced_attention(model, [sources[i] for i in chosen], [targets[i] for i in chosen], device)
         for row, i in enumerate(chosen):
             words = token_words(tokenizers.source, pairs[i][0]), token_words(tokenizers.target, pairs[i][1])
-            for head, weights in looks:
+            for head, weights in attention:
                 for delay in (0, 1):
                     part = weights[row, delay : delay + len(targets[i]), : len(sources[i])]
                     links = found.setdefault((head, bool(delay)), [[] for _ in pairs])
@@ -158,39 +158,37 @@ def attention_looks(
         if on_progress:
             on_progress(len(group))
     return [
-        AttentionChoice(head and head._replace(shifted=later), later, links)
-        for (head, later), links in found.items()
+        AttentionChoice(head and head._replace(shifted=shifted), shifted, links)
+        for (head, shifted), links in found.items()
     ]
 
 
 def soft_links(weights: Weights, source_words: Sequence[int], target_words: Sequence[int]) -> list[Link]:
-    """The most looked-at source word of every target word, from weights of tokens (T, S) and their words.
+    """Link every target word to the source word with the most attention, given token weights (T, S).
 
-    The weights of a source word's tokens are added up, those of a target word's tokens too.
+    Weights are summed over the tokens of a source word and over the tokens of a target word.
     """
     grid = np.zeros((target_words[-1] + 1, source_words[-1] + 1))
     np.add.at(grid, (np.asarray(target_words)[:, None], np.asarray(source_words)), weights)
     return sorted((int(i), j) for j, i in enumerate(grid.argmax(axis=1)))
 
 
-def _forced(
+def _forced_attention(
     model: StepModel, sources: list[list[int]], targets: list[list[int]], device: torch.device | str
 ) -> list[tuple[Head | None, Weights]]:
-    """The attention of all heads on average (None), then of each, (B, T + 1, S), while targets are written."""
+    """Return the mean attention of all heads (None), then that of each head, (B, T + 1, S)."""
     batch = collate_ids(sources, targets, range(len(sources))).to(device)
-    looked = forced_attention(model, batch)
-    if looked is None:
-        raise SeqloomError(
-            "The model has no attention from which links could be read.", "choose a run with attention"
-        )
-    weights = looked.double().cpu().numpy()  # (B, T + 1, L, H, S)
+    attention = forced_attention(model, batch)
+    if attention is None:
+        raise SeqloomError("The model has no attention to extract links from.", "choose a run with attention")
+    weights = attention.double().cpu().numpy()  # (B, T + 1, L, H, S)
     layers, heads = weights.shape[2:4]
     each = [Head(layer, head) for layer in range(layers) for head in range(heads)]
     return [(None, weights.mean(axis=(2, 3))), *((one, weights[:, :, one.layer, one.head]) for one in each)]
 
 
 def token_words(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The word to which each token of a text belongs, from 0; spaces belong to the word behind them."""
+    """Return the word index of each token of a text, from 0; spaces belong to the following word."""
     words, inside = [], False
     word = -1
     for token in tokenizer.surfaces(text):
@@ -201,7 +199,7 @@ def token_words(tokenizer: Tokenizer, text: str) -> list[int]:
                 words.append(word + (not inside))
     if word + 1 != len(text.split()):
         raise SeqloomError(
-            f"The tokenizer sees {word + 1} words where white space leaves {len(text.split())}: {text[:80]!r}.",
-            "write the text as the tokenizer normalises it",
+            f"The tokenizer finds {word + 1} words, white space separates {len(text.split())}: {text[:80]!r}.",
+            "normalise the text as the tokenizer does",
         )
     return words

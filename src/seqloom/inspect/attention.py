@@ -1,4 +1,4 @@
-"""Where the model looked while it wrote: the attention of one hypothesis as data, as text and as a figure."""
+"""Attention weights of one hypothesis as data, as text and as a figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.errors import SeqloomError
-from seqloom.inspect.grid import Names, color_bar, label_grid
+from seqloom.inspect.grid import GridLabels, color_bar, label_grid
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END, joined_words, labels, words_of
 from seqloom.inspect.picture import Style
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 Weights = NDArray[np.float64]
 
 SHADES = " ░▒▓█"
-MOST_TOKENS = 32  # of a side in a figure; a longer one is grouped by word
+MOST_TOKENS = 32  # per side of a figure; longer sides are grouped by word
 
 
 @dataclass(frozen=True)
 class Attention(Inspection):
-    """The attention weights of one output: a row per target token, a column per source token."""
+    """Attention weights of one output: a row per target token, a column per source token."""
 
     source: tuple[str, ...]
     target: tuple[str, ...]
@@ -54,9 +54,9 @@ class Attention(Inspection):
         }
 
     def shown(self) -> Attention:
-        """Return what a figure has room for: a long side is grouped by word.
+        """Return a version that fits in a figure: long sides are grouped by word.
 
-        The weights of the tokens of a source word are added up, those of a target word averaged.
+        Weights are summed over the tokens of a source word and averaged over those of a target word.
         """
         source = joined_words(self.source) if len(self.source) > MOST_TOKENS else None
         target = joined_words(self.target) if len(self.target) > MOST_TOKENS else None
@@ -74,12 +74,12 @@ class Attention(Inspection):
             units=("words" if source else "tokens", "words" if target else "tokens"),
         )
 
-    def names(self) -> Names:
+    def names(self) -> GridLabels:
         """Return the labels of the grid."""
-        return Names(labels(self.source), labels(self.target))
+        return GridLabels(labels(self.source), labels(self.target))
 
     def _title(self) -> str:
-        return "Attention: where the model looked for each output token"
+        return "Attention of each output token to the source"
 
     def _size(self) -> tuple[float, float]:
         return self.shown().names().page_size()
@@ -113,7 +113,7 @@ def attention_text(
     *,
     width: int = 100,
 ) -> str:
-    """Return lines of Unicode shades: target tokens down, source tokens across, upright if `width` is small."""
+    """Return a heat map in Unicode shades: target tokens down, source tokens across (vertical if too wide)."""
     from rich.cells import cell_len
 
     attention = checked_attention(source_tokens, target_tokens, weights)
@@ -146,7 +146,7 @@ def attention_picture(
     title: str = "",
     style: str = "page",
 ) -> Attention:
-    """Return a heat map, target tokens down and source tokens across; `path` also writes it to a file."""
+    """Return a heat map, target tokens down and source tokens across; with `path`, also write it to a file."""
     attention = checked_attention(source_tokens, target_tokens, weights)
     if path is not None:
         attention.save(path, title=title, style=style)
@@ -162,14 +162,14 @@ def _fit(label: str, width: int) -> str:
 def checked_attention(
     source: Sequence[str], target: Sequence[str], weights: Sequence[Sequence[float]]
 ) -> Attention:
-    """Return tokens and weights that fit each other; one row or column too many is the end of sentence."""
+    """Return the attention after checking shapes; one extra row or column is the end of sentence."""
     if not len(weights) or not len(weights[0]):
         raise SeqloomError(
-            "There is no attention to show.", "use a model with attention, and a line that is not empty"
+            "There is no attention to show.", "use a model with attention and a line that is not empty"
         )
     if len({len(row) for row in weights}) > 1:
         raise SeqloomError(
-            "The rows of attention weights differ in length.", "give one weight per source token"
+            "The rows of the attention weights differ in length.", "give one weight per source token"
         )
     grid = np.asarray(weights, dtype=np.float64)
     rows, columns = grid.shape
@@ -177,7 +177,7 @@ def checked_attention(
     target = [*target, END] if rows == len(target) + 1 else list(target)
     if grid.shape != (len(target), len(source)):
         raise SeqloomError(
-            f"The attention weights are {rows} x {columns} "
+            f"The attention weights are {rows} x {columns}, "
             f"but there are {len(target)} target and {len(source)} source tokens.",
             "give one row per target token and one column per source token",
         )

@@ -1,7 +1,8 @@
-"""What a model costs, predicted from the parts that it is made of.
+"""Cost of a model, predicted from its modules.
 
-A forward pass only tells how many positions come to each part; what they cost there is a formula. Nobody asks
-which architecture it is, so a new one that is made of known parts is told without a change.
+A forward pass records only the number of positions that each module processes; the cost follows from a formula
+per kind of module. Nothing depends on the architecture, so new ones built from known modules need no change
+here.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _KEEPS_INPUT = (nn.Linear, nn.LayerNorm, nn.RMSNorm, RecurrentLayer)
-_ATTENDS = (CrossAttention, AttentionContext, MeanContext)  # called with queries and what is attended to
+_ATTENDS = (CrossAttention, AttentionContext, MeanContext)  # called with queries and a memory
 
 
 @dataclass
 class CostPart:
-    """All modules of one kind in one place of the model, e.g. the feed-forward of all encoder layers."""
+    """All modules of one kind in one part of the model, e.g. the feed-forward layers of the encoder."""
 
     name: str
     modules: int = 0
@@ -44,22 +45,22 @@ class CostPart:
 
 @dataclass(frozen=True)
 class CostPrediction(Inspection):
-    """What a sentence with so many tokens on each side costs in each part, and the classic table of layers."""
+    """Predicted cost of one sentence pair by part of the model, and a table of layer complexities."""
 
-    length: int
+    length: int  # tokens on each side
     parts: list[CostPart]
     layers: list[Layer]
-    unknown: list[str]  # modules with weights for which there is no rule
+    unknown: list[str]  # modules with weights but without a rule
 
     @property
     def total(self) -> CostPart:
-        """All parts together."""
-        whole = CostPart("total")
+        """Sum of all parts."""
+        total = CostPart("total")
         for part in self.parts:
-            whole.modules += part.modules
-            whole.parameters += part.parameters
-            whole.cost += part.cost
-        return whole
+            total.modules += part.modules
+            total.parameters += part.parameters
+            total.cost += part.cost
+        return total
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data: FLOPs and bytes per token of one side."""
@@ -97,9 +98,9 @@ class CostPrediction(Inspection):
 
 
 def example_batch(length: int, sentences: int = 1) -> Batch:
-    """Sentences of so many tokens on each side, the end among them; in a tree, each would be a root."""
+    """Return sentences of `length` tokens on each side, EOS included; in their trees, every token is a root."""
     if length < 1:
-        raise SeqloomError(f"The cost of {length} tokens cannot be told.", "give --length 1 or more")
+        raise SeqloomError(f"The length must be at least 1 token, got {length}.", "use --length 1 or more")
     rows = [[UNK] * (length - 1)] * sentences
     batch = collate_ids(rows, rows, range(sentences))
     return replace(batch, source_heads=torch.zeros_like(batch.source))
@@ -107,37 +108,37 @@ def example_batch(length: int, sentences: int = 1) -> Batch:
 
 @contextmanager
 def must_fit(length: int) -> Iterator[None]:
-    """Turns what torch says when memory is short, or the model's own limit, into what to do about it."""
+    """Turn an out-of-memory error, or an error about the model's maximum length, into advice."""
     try:
         yield
     except SeqloomError as error:
-        raise SeqloomError(error.message, f"give a --length below {length}") from error
+        raise SeqloomError(error.message, f"use a --length below {length}") from error
     except (RuntimeError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else "out of memory"
         raise SeqloomError(
-            f"The cost of {length} tokens cannot be measured: {reason}.", f"give a --length below {length}"
+            f"The cost of {length} tokens cannot be measured: {reason}.", f"use a --length below {length}"
         ) from error
 
 
 @torch.enable_grad()
 def predict(model: nn.Module, length: int) -> CostPrediction:
-    """The cost of a training step on one sentence with so many tokens on each side."""
+    """Return the cost of a training step on one sentence pair with `length` tokens on each side."""
     if not hasattr(model, "hidden"):
         raise SeqloomError(
-            f"The cost of {type(model).__name__} cannot be told: it is not trained by gradient.",
-            "choose a neural model, see `seqloom models`",
+            f"The cost of {type(model).__name__} cannot be predicted: it is not trained by gradient descent.",
+            "choose a neural model (see `seqloom models`)",
         )
     batch = example_batch(length)
     with must_fit(length):
         uses = _observe(model, batch)
     modules = _outermost(model, uses)
     rows: dict[str, CostPart] = {}
-    weights_met = set[nn.Parameter]()
+    counted_weights = set[nn.Parameter]()
     for path, module in modules.items():
-        name = _row(path, module)
+        name = _part_name(path, module)
         row = rows.setdefault(name, CostPart(name))
-        weights = set(module.parameters()) - weights_met
-        weights_met |= weights
+        weights = set(module.parameters()) - counted_weights
+        counted_weights |= weights
         row.modules += 1
         row.parameters += sum(weight.numel() for weight in weights)
         costs = (cost(inner, uses[inner]) for inner in module.modules() if inner in uses)
@@ -156,20 +157,20 @@ def predict(model: nn.Module, length: int) -> CostPrediction:
 
 
 def _outermost(model: nn.Module, uses: dict[nn.Module, Use]) -> dict[str, nn.Module]:
-    """By path, in the order of use: modules with a rule or own weights that stand in no other such module."""
+    """Return by path, in the order of use, the outermost modules that have a rule or their own weights."""
     found: dict[str, nn.Module] = {}
     for path, module in model.named_modules():
         inside = any(path.startswith(f"{other}.") for other in found)
         has_weights = next(module.parameters(recurse=False), None) is not None
         if path and not inside and (has_weights or cost(module, Use()) is not None):
             found[path] = module
-    turn = {module: number for number, module in enumerate(uses)}
-    last = len(turn)  # for what was never called
-    return dict(sorted(found.items(), key=lambda item: min(turn.get(m, last) for m in item[1].modules())))
+    order = {module: number for number, module in enumerate(uses)}
+    last = len(order)  # for modules that were never called
+    return dict(sorted(found.items(), key=lambda item: min(order.get(m, last) for m in item[1].modules())))
 
 
-def _row(path: str, module: nn.Module) -> str:
-    """The part's name: what it is, and in which place of the model if there may be several."""
+def _part_name(path: str, module: nn.Module) -> str:
+    """Return the name of a module's part: its kind, and its place in the model if there may be several."""
     kind, place = kind_of(module), path.partition(".")[0].replace("_", " ")
     if isinstance(module, nn.Embedding):
         return "embeddings"
@@ -177,20 +178,20 @@ def _row(path: str, module: nn.Module) -> str:
 
 
 def _observe(model: nn.Module, batch: Batch) -> dict[nn.Module, Use]:
-    """How every module that was called was used."""
+    """Run a forward pass and return how each module was used."""
     uses: dict[nn.Module, Use] = {}
-    met: dict[int, Tensor] = {}  # held, so that no other tensor gets the same id
+    inputs_by_id: dict[int, Tensor] = {}  # references, so that no other tensor gets the same id
 
-    def see(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+    def record(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
         if not inputs or not isinstance(inputs[0], Tensor):
             return
         x, new = inputs[0], 0
-        if isinstance(module, _KEEPS_INPUT) and id(x) not in met:
-            met[id(x)], new = x, x.numel() * x.element_size()
+        if isinstance(module, _KEEPS_INPUT) and id(x) not in inputs_by_id:
+            inputs_by_id[id(x)], new = x, x.numel() * x.element_size()
         keys = inputs[1][0].shape[-2] if isinstance(module, _ATTENDS) else 0
         uses.setdefault(module, Use(len(batch.source))).add(x, keys=keys, new=new)
 
-    hooks = [module.register_forward_hook(see) for module in model.modules()]
+    hooks = [module.register_forward_hook(record) for module in model.modules()]
     try:
         model(batch)
     finally:

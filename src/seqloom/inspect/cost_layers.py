@@ -1,7 +1,7 @@
-"""The classic table: complexity, sequential operations and maximum path length of each kind of layer.
+"""Complexity, sequential operations and maximum path length of each kind of layer.
 
-Vaswani et al. 2017, table 1. n is the number of positions, d the width; n' of the other side. The path length
-is the number of layers (or steps) that a signal takes between the two positions that are furthest apart.
+After Vaswani et al. 2017, table 1. n is the number of positions, n' that of the other side, d the width. The
+path length is the number of layers (or steps) between the two positions that are furthest apart.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from seqloom.nn.dropout import Dropout
 from seqloom.nn.longattention import BlockSparseAttention, LinformerAttention, WindowAttention
 from seqloom.nn.multihead import AttentionHeads, CrossAttention, SelfAttention
 
-_KINDS: dict[type[nn.Module], str] = {  # the first that fits
+_KINDS: dict[type[nn.Module], str] = {  # subclasses before their base classes
     LinformerAttention: "linformer",
     WindowAttention: "window",
     BlockSparseAttention: "bigbird",
@@ -36,19 +36,19 @@ _KINDS: dict[type[nn.Module], str] = {  # the first that fits
 
 @dataclass(frozen=True)
 class Layer:
-    """A row of the table, for one kind of layer at the n and d at which it was used."""
+    """Row of the table, for one kind of layer with its n and d."""
 
     kind: str
     positions: int  # n
     width: int  # d
-    complexity: str  # the formula, of which constant factors are left out
-    operations: int  # its value
-    sequential: int  # operations that must wait for one another
-    path: int | None  # None: no signal goes from one position to another, or never to the furthest
+    complexity: str  # formula without constant factors
+    operations: int  # value of the formula
+    sequential: int  # operations that cannot run in parallel
+    path: int | None  # None: no signal reaches the furthest position
 
 
 def kind_of(module: nn.Module) -> str:
-    """What people call such a module; nothing if its own name says it best."""
+    """Return the usual name of a module's kind, or an empty string if its attribute name is better."""
     if isinstance(module, RecurrentLayer):
         return module.cell.name
     return next((name for kind, name in _KINDS.items() if isinstance(module, kind)), "")
@@ -56,7 +56,7 @@ def kind_of(module: nn.Module) -> str:
 
 @singledispatch
 def layer_of(module: nn.Module, use: Use) -> Layer | None:
-    """The row of a module that was used so; None if it is no layer."""
+    """Return the row of a module, given its use; None if it is not a layer."""
     return None
 
 
@@ -74,7 +74,7 @@ def _linformer(module: LinformerAttention, use: Use) -> Layer:
 
 @layer_of.register
 def _window(module: WindowAttention, use: Use) -> Layer:
-    """Each layer carries a signal on by the window."""
+    """Return the row of window attention, which moves a signal by one window per layer."""
     n, d = use.length, _width(module)
     if module.sees_all(n):
         return _full(module, use)
@@ -85,13 +85,13 @@ def _window(module: WindowAttention, use: Use) -> Layer:
 
 @layer_of.register
 def _bigbird(module: BlockSparseAttention, use: Use) -> Layer:
-    """Two layers lead from anywhere to a global block and from there to anywhere."""
+    """Return the row of BigBird attention: any position reaches any other through a global block."""
     n, d = use.length, _width(module)
     if module.sees_all(n):
         return _full(module, use)
     seen = blocks_seen(module) * module.block
     blocks = math.ceil(n / module.block)
-    # Without a global block the neighbours lead on, and drawn blocks may be a shorter way.
+    # Without global blocks the path goes through neighbours; random blocks may make it shorter.
     path = 2 if module.global_blocks else math.ceil((blocks - 1) / module.neighbours)
     return Layer(kind_of(module), n, d, f"O(r n d), r = {seen}", seen * n * d, 1, path)
 
@@ -105,7 +105,7 @@ def _cross(module: CrossAttention, use: Use) -> Layer:
 @layer_of.register(AttentionContext)
 @layer_of.register(MeanContext)
 def _context(module: AttentionContext | MeanContext, use: Use) -> Layer:
-    """Where what was seen goes into the next step, each look waits for the one before."""
+    """Return the row of a decoder's source context; with input feeding, each call waits for the last."""
     n, d = use.length, module.width
     return Layer(kind_of(module), n, d, "O(n n' d)", n * use.keys * d, use.calls, 1)
 
@@ -123,5 +123,5 @@ def _feed_forward(module: FeedForward, use: Use) -> Layer:
 
 
 def _width(module: AttentionHeads) -> int:
-    """Of all heads together."""
+    """Return the total width of all heads."""
     return module.heads * module.qk_width

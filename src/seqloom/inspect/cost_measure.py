@@ -1,4 +1,4 @@
-"""What a model costs, measured: FLOPs counted as they are computed, time, and the memory of activations."""
+"""Measured cost of a model: FLOPs, time and activation memory."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from seqloom.types import Batch
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TIMED_TOKENS = 1024  # in a batch whose time is taken: one short sentence would measure calls, not computing
-ENOUGH, LEAST = 0.5, 3  # seconds and repetitions after which a time is believed
+TIMED_TOKENS = 1024  # per timed batch: one short sentence would measure the overhead of calls
+MIN_SECONDS, MIN_REPEATS = 0.5, 3  # of a measurement
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Measurement(Inspection):
-    """One training step on sentences with so many tokens on each side, per token of the target."""
+    """Cost of one training step per target token, for sentences of a fixed length."""
 
     forward: float  # FLOPs
     backward: float
-    kept: float  # bytes that the forward pass leaves for the backward one
+    kept: float  # bytes kept for the backward pass
     forward_seconds: float
     training_seconds: float  # forward and backward
-    sentences: int  # in the batch whose time was taken
+    sentences: int  # in the timed batch
     threads: int
 
     @property
     def forward_rate(self) -> float:
-        """FLOPs per second."""
+        """FLOPs per second of a forward pass."""
         return self.forward / self.forward_seconds
 
     @property
@@ -68,7 +68,7 @@ class Measurement(Inspection):
         }
 
     def _title(self) -> str:
-        return f"Measured cost per token, {self.sentences} sentences at once, {self.threads} threads"
+        return f"Measured cost per token, batch of {self.sentences} sentences, {self.threads} threads"
 
     def _size(self) -> tuple[float, float]:
         return 7.5, 3.0
@@ -85,7 +85,7 @@ class Measurement(Inspection):
 
 
 def measure(model: nn.Module, length: int) -> Measurement:
-    """Counts, times and weighs training on sentences with so many tokens on each side."""
+    """Measure FLOPs, time and memory of training on sentences with `length` tokens on each side."""
     batch, sentences = example_batch(length), max(1, TIMED_TOKENS // length)
     with must_fit(length):
         forward, backward = count_flops(model, batch)
@@ -103,9 +103,9 @@ def measure(model: nn.Module, length: int) -> Measurement:
 
 
 def count_flops(model: nn.Module, batch: Batch) -> tuple[int, int]:
-    """FLOPs of the products that a forward and a backward pass really compute.
+    """Return the FLOPs of the matrix products computed by a forward and a backward pass.
 
-    The counter does not see into the fused LSTM kernel, so recurrent layers are computed step by step.
+    The counter does not support the fused LSTM kernel, so recurrent layers are computed step by step.
     """
     probe: Any = deepcopy(model)
     for module in probe.modules():
@@ -119,13 +119,13 @@ def count_flops(model: nn.Module, batch: Batch) -> tuple[int, int]:
 
 
 def _fused_forward(q: Shape, k: Shape, v: Shape, *rest: Any, out_shape: Any = None, **options: Any) -> int:
-    """Scores and weighted sum, (B, H, T, S) pairs; torch counts this kernel on accelerators only."""
+    """Return the FLOPs of scores and weighted sum; torch counts this kernel on accelerators only."""
     batch, heads, queries, width = q
     return 2 * batch * heads * queries * k[2] * (width + v[3])
 
 
 def _fused_backward(grad: Shape, q: Shape, k: Shape, v: Shape, *rest: Any, **options: Any) -> int:
-    """Twice the forward pass, as of any product; the scores that the kernel computes again are not counted."""
+    """Return twice the forward FLOPs, as for any product; scores recomputed by the kernel are not counted."""
     return 2 * _fused_forward(q, k, v)
 
 
@@ -137,47 +137,47 @@ _FUSED_ATTENTION: dict[Any, Any] = {
 
 
 def kept_bytes(model: nn.Module, batch: Batch) -> int:
-    """Bytes of all tensors that a forward pass made and that are still held when it is over.
+    """Return the bytes of all tensors created by a forward pass that are still alive after it.
 
-    These are what waits for the backward pass. The loss forgets its logits, so `hidden` is the end of it.
+    These are kept for the backward pass. The loss does not keep its logits, so the pass ends at `hidden`.
     """
     trained: Any = model
-    held = _Held([*model.parameters(), *model.buffers()])
-    with held:
+    live = _LiveBytes([*model.parameters(), *model.buffers()])
+    with live:
         hidden = trained.hidden(batch)
-    kept = held.bytes
+    kept = live.bytes
     del hidden
     return kept
 
 
-class _Held(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Bytes of the storages that operations have made and that somebody still holds."""
+class _LiveBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counter of the bytes of all live storages that were created by operations."""
 
-    def __init__(self, others: list[torch.Tensor]) -> None:
+    def __init__(self, existing: list[torch.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.bytes = 0
-        self._known = {tensor.untyped_storage()._cdata for tensor in others}
+        self._known = {tensor.untyped_storage()._cdata for tensor in existing}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(result):
             if isinstance(tensor, torch.Tensor):
-                self._hold(tensor.untyped_storage())
+                self._track(tensor.untyped_storage())
         return result
 
-    def _hold(self, storage: torch.UntypedStorage) -> None:
+    def _track(self, storage: torch.UntypedStorage) -> None:
         if storage._cdata not in self._known:
             self._known.add(storage._cdata)
             self.bytes += storage.nbytes()
             weakref.finalize(storage, self._free, storage._cdata, storage.nbytes())
 
-    def _free(self, name: int, size: int) -> None:
-        self._known.discard(name)
+    def _free(self, key: int, size: int) -> None:
+        self._known.discard(key)
         self.bytes -= size
 
 
 def _step_seconds(model: Any, batch: Batch) -> tuple[float, float]:
-    """Seconds of a forward pass, and of a whole training step without the optimiser's part."""
+    """Return the seconds of a forward pass, and of a training step without the optimiser."""
 
     assert batch.target_out is not None
     targets = batch.target_out
@@ -190,15 +190,15 @@ def _step_seconds(model: Any, batch: Batch) -> tuple[float, float]:
         model.zero_grad(set_to_none=False)
 
     with torch.no_grad():
-        first = _seconds(forward)
-    return first, _seconds(train)
+        forward_seconds = _seconds(forward)
+    return forward_seconds, _seconds(train)
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """The fastest of some repetitions, after one that does not count; what else runs only slows them down."""
+    """Return the time of the fastest of several runs, after a warm-up: other load only slows them down."""
     work()
     times: list[float] = []
-    while sum(times) < ENOUGH or len(times) < LEAST:
+    while sum(times) < MIN_SECONDS or len(times) < MIN_REPEATS:
         start = time.perf_counter()
         work()
         times.append(time.perf_counter() - start)

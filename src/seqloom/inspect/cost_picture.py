@@ -1,4 +1,4 @@
-"""FLOPs of every part as the sentences grow."""
+"""Figure of the FLOPs of every part of a model by sentence length."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def cost_by_length(model: nn.Module, *, longest: int = LONGEST) -> CostByLength:
         except SeqloomError:
             if not found:
                 raise
-            break  # longer than its positions
+            break  # the length exceeds the maximum of the model
         found[length] = {part.name: part.cost.forward / length for part in prediction.parts}
         length *= 2
     return CostByLength(found)

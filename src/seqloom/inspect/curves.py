@@ -1,4 +1,4 @@
-"""How a run learned: losses, validation metrics and gradients over time."""
+"""Learning curves of a run: losses, validation metrics and gradient norms over time."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 _NOT_CURVES = {"kind", "step", "best", "seconds", "loss"}
 _PANEL = (4.0, 3.0)  # inches
-_IN_A_ROW = 3
-_BROKEN = ("--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)))
+_MAX_COLUMNS = 3
+_DASHES = ("--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)))
 
 
 @dataclass(frozen=True)
 class LearningCurves(Inspection):
-    """The reports of a run: losses, every other validation metric, and the gradient norm of each layer."""
+    """Losses, other validation metrics, and the gradient norm of each layer of a run."""
 
     reports: Sequence[dict[str, Any]]
     name: str = ""
 
     def __post_init__(self) -> None:
         if not self._train and not self._valid:
-            raise SeqloomError("The run has reported nothing yet.", "wait for train.log_every steps")
+            raise SeqloomError("The run has not logged anything yet.", "wait for train.log_every steps")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reports of training and validation as they were logged."""
@@ -50,19 +50,19 @@ class LearningCurves(Inspection):
         return sorted({key for line in self._valid for key in line} - _NOT_CURVES)
 
     @property
-    def _graded(self) -> list[dict[str, Any]]:
+    def _gradient_reports(self) -> list[dict[str, Any]]:
         return [line for line in self._train if line.get("gradient_norms")]  # older runs have none
 
     @property
     def _panels(self) -> int:
-        return 1 + len(self._metrics) + bool(self._graded)
+        return 1 + len(self._metrics) + bool(self._gradient_reports)
 
     def _title(self) -> str:
         return f"Learning curves of {self.name}" if self.name else "Learning curves"
 
     def _grid(self) -> tuple[int, int]:
-        """Return rows and columns with as few empty places as possible."""
-        rows = math.ceil(self._panels / _IN_A_ROW)
+        """Return rows and columns with as few empty cells as possible."""
+        rows = math.ceil(self._panels / _MAX_COLUMNS)
         return rows, math.ceil(self._panels / rows)
 
     def _size(self) -> tuple[float, float]:
@@ -82,8 +82,8 @@ class LearningCurves(Inspection):
         for panel, metric in zip(others, self._metrics, strict=False):
             _line(panel, self._valid, metric, metric, color=BLUE, marker="o")
             panel.set_ylabel(f"{_metric_label(metric)} on validation")
-        if self._graded:
-            handles += _draw_gradients(others[-1], self._graded, style)
+        if self._gradient_reports:
+            handles += _draw_gradients(others[-1], self._gradient_reports, style)
         for panel in (loss, *others):
             panel.set_xlabel("minutes of training")
             panel.set_xlim(left=0)
@@ -95,9 +95,9 @@ def _metric_label(name: str) -> str:
     return METRICS[name]().label if name in METRICS else name
 
 
-def _line(panel: Any, lines: Sequence[dict[str, Any]], key: str, label: str, **look: Any) -> Any:
+def _line(panel: Any, lines: Sequence[dict[str, Any]], key: str, label: str, **line_style: Any) -> Any:
     heights = [_height(line.get(key)) for line in lines]
-    return panel.plot(_minutes(lines), heights, label=label, **look)[0]
+    return panel.plot(_minutes(lines), heights, label=label, **line_style)[0]
 
 
 def _minutes(lines: Sequence[dict[str, Any]]) -> list[float]:
@@ -105,44 +105,44 @@ def _minutes(lines: Sequence[dict[str, Any]]) -> list[float]:
 
 
 def _height(value: float | None) -> float:
-    """Return the number; one that was not finite leaves a gap in its line."""
+    """Return the value, or NaN, which leaves a gap in the line, if it was not finite."""
     return math.nan if value is None else value
 
 
 def _draw_gradients(panel: Any, lines: Sequence[dict[str, Any]], style: Style) -> list[Any]:
-    """Draw a line per layer and return one for the legend per stack of layers."""
+    """Draw a line per layer, and return one legend handle per stack of layers."""
     minutes, stacks = _minutes(lines), _stacks(list(lines[-1]["gradient_norms"]))
-    looks, handles = _looks(stacks), []
+    styles, handles = _layer_styles(stacks), []
     for stack, layers in stacks.items():
         for layer in layers:
             heights = [_height(line["gradient_norms"].get(layer)) for line in lines]
-            (line,) = panel.plot(minutes, heights, label=layer, lw=0.12 * style.text, **looks[layer])
+            (line,) = panel.plot(minutes, heights, label=layer, lw=0.12 * style.text, **styles[layer])
         handles.append(line)
         if len(layers) > 1:
             line.set_label(f"{stack} layers (darker: higher)")
-    panel.set_yscale("log", nonpositive="mask")  # a layer that gets no gradient at all has no place on it
-    panel.set_ylabel("norm of the gradient")
+    panel.set_yscale("log", nonpositive="mask")  # a zero gradient cannot be shown
+    panel.set_ylabel("gradient norm")
     return handles
 
 
 def _stacks(layers: Sequence[str]) -> dict[str, list[str]]:
-    """Group the layers of a stack; a layer of its own is a group of one."""
+    """Group layers by stack; a layer outside a stack is a group of one."""
     stacks: dict[str, list[str]] = {}
     for layer in layers:
         stacks.setdefault(layer.rpartition(".")[0] or layer, []).append(layer)
     return stacks
 
 
-def _looks(stacks: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """Return a hue for each stack, darker the higher; layers outside of stacks are grey and broken."""
+def _layer_styles(stacks: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
+    """Return a hue per stack, darker for higher layers; other layers are grey and dashed."""
     from matplotlib import colormaps
 
-    hues, breaks = cycle(("Blues", "Oranges", "Greens", "Purples", "Reds")), cycle(_BROKEN)
-    looks: dict[str, dict[str, Any]] = {}
+    hues, dashes = cycle(("Blues", "Oranges", "Greens", "Purples", "Reds")), cycle(_DASHES)
+    styles: dict[str, dict[str, Any]] = {}
     for members in stacks.values():
         alone = "." not in members[0]
         hue = colormaps["Greys" if alone else next(hues)]
         for height, layer in enumerate(members, start=1):
-            shade = 0.5 + 0.1 * (len(looks) % 4) if alone else 0.4 + 0.5 * height / len(members)
-            looks[layer] = {"color": hue(shade), "linestyle": next(breaks) if alone else "-"}
-    return looks
+            shade = 0.5 + 0.1 * (len(styles) % 4) if alone else 0.4 + 0.5 * height / len(members)
+            styles[layer] = {"color": hue(shade), "linestyle": next(dashes) if alone else "-"}
+    return styles

@@ -1,4 +1,4 @@
-"""The facts about a run as plain data."""
+"""Summary of a run as plain data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seqloom.training.run_log import clipping
 
 
 def describe(run: Run | str | Path) -> dict[str, Any]:
-    """Return the facts about a run, or about the run in a folder, as plain data: model, steps, best score."""
+    """Return a summary of a run, or of the run in a folder: model, size, steps, best score."""
     if not isinstance(run, Run):
         run = Run.open(run)
     config, tokenizers = run.config(), run.tokenizers()
@@ -47,7 +47,7 @@ def describe(run: Run | str | Path) -> dict[str, Any]:
 
 
 def _parameters(run: Run, config: Config, tokenizers: TokenizerPair) -> int:
-    """How many numbers the model learns; of a counting model, has learned."""
+    """Return the number of trainable parameters; for fitted models, the number of stored values."""
     if architecture(config.model.name).fitted:
         return sum(tensor.numel() for tensor in read_tensors(run.checked_weights()).values())
     return sum(weight.numel() for weight in build_model(config, tokenizers).parameters())

@@ -1,4 +1,4 @@
-"""Gradients by distance as curves, of one model or of several side by side."""
+"""Figure of gradient norms by distance, for one or more models."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from seqloom.errors import SeqloomError
 from seqloom.inspect.gradients import Curve, GradientFlow
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import literal
-from seqloom.inspect.looks import line_styles
+from seqloom.inspect.line_styles import line_styles
 from seqloom.inspect.picture import Style, legend_below
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEPS_BACK = "target steps back, i − j"
-FROM_END = "source tokens from its end"
+FROM_END = "source tokens from the end"
 
 
 @dataclass(frozen=True)
 class GradientComparison(Inspection):
-    """The gradients of several models."""
+    """Gradient norms of several models."""
 
     flows: Sequence[GradientFlow]
 
@@ -40,7 +40,7 @@ class GradientComparison(Inspection):
         return any("hidden" in flow.curves for flow in self.flows)
 
     def _title(self) -> str:
-        return "How far back the gradient reaches: mean norm by distance"
+        return "Gradient flow: mean gradient norm by distance"
 
     def _size(self) -> tuple[float, float]:
         return (12.0 if self._with_states else 8.5), 4.0 + 0.25 * len(self.flows)
@@ -49,7 +49,7 @@ class GradientComparison(Inspection):
         from matplotlib.lines import Line2D
 
         panels = list(figure.subplots(1, 3 if self._with_states else 2))
-        colors = [look.color for look in line_styles([flow.name for flow in self.flows]).values()]
+        colors = [style.color for style in line_styles([flow.name for flow in self.flows]).values()]
         handles = [
             Line2D([], [], color=color, label=literal(flow.name))
             for flow, color in zip(self.flows, colors, strict=True)
@@ -67,7 +67,7 @@ class GradientComparison(Inspection):
         legend_below(figure, handles, style)
 
     def _draw_states(self, panel: Any, colors: Sequence[str]) -> list[Any]:
-        """Draw hidden states as full lines, LSTM cells dotted, predictions dashed; return a legend of these."""
+        """Draw hidden states solid, LSTM cells dotted, predictions dashed; return the legend handles."""
         from matplotlib.lines import Line2D
 
         shown: dict[str, str] = {}
@@ -81,7 +81,7 @@ class GradientComparison(Inspection):
                 if curve:
                     _line(panel, curve, color, line)
                     shown[kind] = line
-        # A prediction that explodes may leave the frame: what was measured would be flat beside it.
+        # An exploding prediction is cut off: otherwise the measured curves would look flat.
         measured = [f.curves[kind] for f in self.flows for kind in ("hidden", "cell") if kind in f.curves]
         panel.set_ylim(top=min(panel.get_ylim()[1], 100 * max(max(curve.norm) for curve in measured)))
         return [Line2D([], [], color="0.4", ls=line, label=kind) for kind, line in shown.items()]
@@ -90,7 +90,7 @@ class GradientComparison(Inspection):
 def gradient_picture(
     flows: Sequence[GradientFlow], path: str | Path, *, title: str = "", style: str = "page"
 ) -> None:
-    """Write the mean norms by distance: by decoder state (if any model has one), target and source input."""
+    """Write a figure of mean norms by distance: for decoder states (if any), target and source inputs."""
     GradientComparison(flows).save(path, title=title, style=style)
 
 
@@ -102,5 +102,5 @@ def _label(panel: Any, title: str, symbol: str, distance: str) -> None:
     panel.set_title(title)
     panel.set_xlabel(distance)
     panel.set_ylabel(rf"mean of $\Vert \partial J_i / \partial {symbol}_j \Vert$")
-    panel.set_yscale("log", nonpositive="mask")  # no gradient at all has no place on it
+    panel.set_yscale("log", nonpositive="mask")  # a zero gradient cannot be shown
     panel.grid()

@@ -1,4 +1,4 @@
-"""How far back the gradient reaches: the norm of ∂J_i/∂h_j by the distance i - j, measured on real batches."""
+"""Gradient flow: norms of ∂J_i/∂h_j by distance i - j, measured on real batches."""
 
 from __future__ import annotations
 
@@ -26,42 +26,44 @@ if TYPE_CHECKING:
 
     from seqloom.inspect.gradient_picture import GradientComparison
 
-SENTENCES = 16  # per batch: every target step costs one backward pass over all of them
+SENTENCES = 16  # per batch: every target step costs one backward pass over the batch
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Gradients by distance 0, 1, 2 …, averaged over all rows and steps that reach so far.
+    """Mean gradient norms at distances 0, 1, 2 …, over all rows and steps that reach that distance.
 
-    Gradients that overflow are counted and left out of the means; a mean of nothing else is infinite.
+    Gradients that overflow are counted but excluded from the means; if all overflow, the mean is infinite.
     """
 
-    norm: list[float]  # the mean norm
-    ratio: list[float]  # the same, divided by the mean norm at distance 0 of the same rows and steps
-    count: list[int]  # how many gradients the means are of
-    overflows: list[int] = field(default_factory=list)  # how many are not finite, even in double precision
+    norm: list[float]  # mean norm
+    ratio: list[float]  # mean norm divided by that at distance 0 of the same rows and steps
+    count: list[int]  # number of gradients in the mean
+    overflows: list[int] = field(
+        default_factory=list
+    )  # number of gradients that are not finite, even in double precision
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; JSON has no infinity, so a mean that is infinite is None."""
+        """Return plain data; infinite means become None, as JSON has no infinity."""
         finite = {name: [_or_none(mean) for mean in getattr(self, name)] for name in ("norm", "ratio")}
         return {**asdict(self), **finite}
 
 
 @dataclass(frozen=True)
 class GradientFlow(Inspection):
-    """How the loss at target step i depends on what was there before.
+    """Gradients of the loss at target step i with respect to earlier states and inputs.
 
-    The curves are `hidden` and `cell`, by a recurrent decoder's states (all layers together) and an LSTM's
-    cells, and `target` and `source`, by the embedding vectors of both sides. Distances are target steps, i - j,
-    and for `source` tokens from its end. A simple RNN of one layer has a `prediction`: what W^ℓ alone leaves of
-    ∂J_i/∂h_i.
+    The curves are `hidden` and `cell`, for the states of a recurrent decoder (all layers together) and the
+    cells of an LSTM, and `target` and `source`, for the embeddings of both sides. Distances are target steps, i
+    - j; for `source`, tokens from its end. A simple RNN with one layer has a `prediction`: ∂J_i/∂h_i multiplied
+    by W^ℓ only.
     """
 
     name: str
     sentences: int
     curves: dict[str, Curve]
     prediction: Curve | None = None
-    spectral_radius: float | None = None  # the largest |λ| of W
+    spectral_radius: float | None = None  # largest |λ| of W
 
     def to_dict(self) -> dict[str, Any]:
         """Return all curves as plain data."""
@@ -73,23 +75,23 @@ class GradientFlow(Inspection):
 
     @property
     def overflows(self) -> int:
-        """How many gradients of all curves are not finite."""
+        """Number of gradients in all curves that are not finite."""
         curves = [*self.curves.values(), *([self.prediction] if self.prediction else [])]
         return sum(sum(curve.overflows) for curve in curves)
 
-    def _alone(self) -> GradientComparison:
+    def _as_comparison(self) -> GradientComparison:
         from seqloom.inspect.gradient_picture import GradientComparison
 
         return GradientComparison([self])
 
     def _title(self) -> str:
-        return self._alone()._title()
+        return self._as_comparison()._title()
 
     def _size(self) -> tuple[float, float]:
-        return self._alone()._size()
+        return self._as_comparison()._size()
 
     def _draw(self, figure: Figure, style: Style) -> None:
-        self._alone()._draw(figure, style)
+        self._as_comparison()._draw(figure, style)
 
 
 @torch.enable_grad()
@@ -101,16 +103,17 @@ def measure_gradients(
     max_distance: int = 50,
     on_progress: Callable[[int], None] | None = None,
 ) -> GradientFlow:
-    """Norms of ∂J_i/∂(state, input vector) by distance, without dropout; the model stays as it is.
+    """Return norms of ∂J_i/∂(state, input vector) by distance, without dropout; the model is not changed.
 
-    They are computed in double precision: a gradient that grows tenfold at each step overflows a float at 38.
+    They are computed in double precision: a gradient that grows tenfold per step overflows a float after 38
+    steps.
 
-    One backward pass per target step i serves all rows of a batch: rows do not see each other, so the gradient
-    of the sum of their losses is the gradient of each. `on_progress` hears of every step.
+    One backward pass per target step i covers all rows of a batch: rows are independent, so the gradient of the
+    sum of their losses is the gradient of each. `on_progress` is called after every step.
     """
     probe = _Probe(model)
     eigen = EigenPowers(probe.recurrent_matrix) if probe.recurrent_matrix is not None else None
-    sums: dict[str, _Sums] = {}
+    sums: dict[str, _DistanceSums] = {}
     for batch in batches:
         assert batch.target_out is not None
         hidden = probe.forward(batch)  # (B, T, A)
@@ -124,7 +127,9 @@ def measure_gradients(
             for kind, found in norms.items():
                 last = batch.source_lengths.unsqueeze(1) - 1 if kind == "source" else i
                 distances = last - torch.arange(found.shape[1], device=found.device).expand_as(found)
-                sums.setdefault(kind, _Sums(max_distance)).add(found, distances, batch.target_mask[:, i])
+                sums.setdefault(kind, _DistanceSums(max_distance)).add(
+                    found, distances, batch.target_mask[:, i]
+                )
             if on_progress:
                 on_progress(1)
     curves = {kind: one.curve() for kind, one in sums.items()}
@@ -138,17 +143,17 @@ def measure_gradients(
 
 
 def longest_batches(store: TokenStore, count: int) -> list[Batch]:
-    """So many small batches of the pairs with the longest targets, which are those that reach far."""
+    """Return `count` small batches of the pairs with the longest targets, which cover the largest distances."""
     _, targets = store.lengths(0, len(store))
     order = np.argsort(-targets, kind="stable")[: count * SENTENCES]
     return [collate(store, order[first : first + SENTENCES]) for first in range(0, len(order), SENTENCES)]
 
 
 class EigenPowers:
-    """Norms of g W^ℓ from W = Q Λ Q⁻¹: a power of the matrix is that power of its eigenvalues.
+    """Norms of g W^ℓ from the eigenvalues of W = Q Λ Q⁻¹, as W^ℓ = Q Λ^ℓ Q⁻¹.
 
-    With h' = W h + … the chain rule gives ∂J_i/∂h_j = ∂J_i/∂h_i W^(i-j), exactly so if σ(x) = x (Pascanu et al.
-    2013, section 2.1): it vanishes if every |λ| is below 1 and may explode if one is above.
+    With h' = W h + … the chain rule gives ∂J_i/∂h_j = ∂J_i/∂h_i W^(i-j), which is exact if σ(x) = x (Pascanu et
+    al. 2013, section 2.1). The gradient vanishes if every |λ| is below 1 and may explode if one is above.
     """
 
     def __init__(self, matrix: Tensor) -> None:
@@ -160,7 +165,7 @@ class EigenPowers:
         return float(self._values.abs().max())
 
     def norms(self, gradients: Tensor, longest: int) -> Tensor:
-        """‖g W^ℓ‖ of the rows (B, D) for ℓ from 0 to `longest`, (B, longest + 1)."""
+        """Return ‖g W^ℓ‖ of the rows (B, D) for ℓ from 0 to `longest`, (B, longest + 1)."""
         coordinates = gradients.to(self._vectors.dtype) @ self._vectors  # (B, D), in the basis of eigenvectors
         powers = torch.vander(self._values, longest + 1, increasing=True).T  # (ℓ, D)
         products = (coordinates.unsqueeze(1) * powers) @ self._inverse  # (B, ℓ, D)
@@ -169,21 +174,20 @@ class EigenPowers:
 
 
 class _Probe:
-    """A copy of a model that keeps the tensors of a forward pass whose gradients are wanted.
+    """Copy of a model that keeps the states and inputs of a forward pass, to compute their gradients.
 
-    A decoder that can unroll is asked step by step, by the equations of its cells and not by fused kernels: so
-    every h_j and c_j is one tensor on all ways from there to the loss, be it the next step, the output, the
-    attention or what is fed back.
+    A decoder with `unroll` is run step by step, by the equations of its cells instead of fused kernels. Every
+    h_j and c_j is then one tensor on all paths to the loss: next step, output, attention and input feeding.
     """
 
     def __init__(self, model: nn.Module) -> None:
         if not hasattr(model, "hidden"):
-            raise _no_gradients(model, "is not trained by gradient")
-        self._model = cast(Any, deepcopy(model).eval().double())  # gradients that explode overflow a float soon
+            raise _no_gradients(model, "is not trained by gradient descent")
+        self._model = cast(Any, deepcopy(model).eval().double())  # exploding gradients soon overflow a float
         self.output: nn.Linear = self._model.output
         self._batch: Batch | None = None
         self._inputs: dict[str, Tensor] = {}
-        self._states: list[State] = []  # step by step, in each step layer by layer
+        self._states: list[State] = []  # by step, then by layer
         self._layers: list[RecurrentLayer] = []
         for module in self._model.modules():
             if isinstance(module, nn.Embedding):
@@ -196,13 +200,13 @@ class _Probe:
 
     @property
     def recurrent_matrix(self) -> Tensor | None:
-        """W of a decoder that is one layer of simple RNN."""
+        """W of a decoder that is a simple RNN with one layer; otherwise None."""
         if [layer.cell.name for layer in self._layers] != ["rnn"]:
             return None
         return self._layers[0].weights().hidden
 
     def forward(self, batch: Batch) -> Tensor:
-        """What the output layer sees, (B, T, A)."""
+        """Return the inputs of the output layer, (B, T, A)."""
         if batch.source.is_floating_point():
             batch = replace(batch, source=batch.source.double())
         self._batch = batch
@@ -210,15 +214,15 @@ class _Probe:
         self._states.clear()
         hidden: Tensor = self._model.unroll(batch)[0] if self._layers else self._model.hidden(batch)
         if len(self._inputs) < 2:
-            raise _no_gradients(self._model, "has no embedding of each side")
+            raise _no_gradients(self._model, "does not have an embedding for each side")
         return hidden
 
     def gradients(self, loss: Tensor, step: int) -> dict[str, Tensor]:
-        """Gradients of a loss at that step: (B, step + 1, layers x D) by states, (B, positions, D) else."""
+        """Return gradients of a loss: (B, step + 1, layers x D) for states, (B, positions, D) for inputs."""
         states = self._states[: (step + 1) * len(self._layers)]
         parts = list(zip(*states, strict=True))  # hidden states, and cells if there are any
-        wanted = [*self._inputs.values(), *(tensor for part in parts for tensor in part)]
-        found = iter(torch.autograd.grad(loss, wanted, retain_graph=True, materialize_grads=True))
+        tensors = [*self._inputs.values(), *(tensor for part in parts for tensor in part)]
+        found = iter(torch.autograd.grad(loss, tensors, retain_graph=True, materialize_grads=True))
         gradients = {kind: next(found) for kind in self._inputs}
         for kind, part in zip(("hidden", "cell"), parts, strict=False):
             stacked = torch.stack([next(found) for _ in part], dim=1)  # (B, steps x layers, D)
@@ -226,7 +230,7 @@ class _Probe:
         return gradients
 
     def _keep_input(self, module: nn.Module, inputs: tuple[Tensor, ...], embedded: Tensor) -> None:
-        """Both sides may share one embedding: the ids tell which side is being embedded."""
+        """Keep the embedded input; the ids show the side, as both sides may share one embedding."""
         assert self._batch is not None
         if inputs[0] is self._batch.source:
             self._inputs["source"] = embedded
@@ -240,11 +244,11 @@ class _Probe:
 def _no_gradients(model: nn.Module, reason: str) -> SeqloomError:
     return SeqloomError(
         f"The gradients of {type(model).__name__} cannot be inspected: it {reason}.",
-        "choose a neural model, see `seqloom models`",
+        "choose a neural model (see `seqloom models`)",
     )
 
 
-class _Sums:
+class _DistanceSums:
     """Sums of norms by distance, and of the norms at distance 0 of the same rows and steps."""
 
     def __init__(self, longest: int) -> None:
@@ -252,7 +256,7 @@ class _Sums:
         self._counts, self._overflows = torch.zeros(2, longest + 1, dtype=torch.int64)
 
     def add(self, norms: Tensor, distances: Tensor, rows: Tensor) -> None:
-        """Adds norms (B, positions) at distances (B, positions) of the rows (B,) that are real at this step."""
+        """Add norms (B, positions) at distances (B, positions) of the rows (B,) that are real at this step."""
         nearest = norms[distances == 0].unsqueeze(1).expand_as(norms)  # a row has one position at distance 0
         seen = rows.unsqueeze(1) & (distances >= 0) & (distances < len(self._counts))
         finite = norms.isfinite() & nearest.isfinite()
@@ -264,12 +268,12 @@ class _Sums:
         self._counts += places.bincount(minlength=len(self._counts))
 
     def curve(self) -> Curve:
-        """Return the means up to the longest distance that was met; a ratio to nothing is 0."""
-        met = self._counts + self._overflows > 0
-        norms, nearest, counts = self._norms[met], self._nearest[met], self._counts[met]
+        """Return the means up to the longest observed distance; a ratio to zero is 0."""
+        observed = self._counts + self._overflows > 0
+        norms, nearest, counts = self._norms[observed], self._nearest[observed], self._counts[observed]
         means = torch.where(counts > 0, norms / counts, torch.inf)
         ratios = torch.where(nearest > 0, norms / nearest, 0.0).where(counts > 0, torch.inf)
-        return Curve(means.tolist(), ratios.tolist(), counts.tolist(), self._overflows[met].tolist())
+        return Curve(means.tolist(), ratios.tolist(), counts.tolist(), self._overflows[observed].tolist())
 
 
 def _or_none(number: float) -> float | None:

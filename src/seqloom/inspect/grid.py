@@ -1,4 +1,4 @@
-"""Grids of tokens: how large their cells are, and tick labels that do not overlap."""
+"""Layout of token grids: cell sizes, and tick labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-_CELL = (0.25, 0.4)  # inches, the smallest and the largest on a page
+_CELL = (0.25, 0.4)  # inches, minimum and maximum on a page
 _LONGEST = 24  # inches
 _BAR = 1.1  # inches, for a colour bar and its label
 _TITLE = 0.6  # inches
 
 
-class Names(NamedTuple):
-    """The labels of the columns and rows of a grid."""
+class GridLabels(NamedTuple):
+    """Column and row labels of a grid."""
 
     columns: list[str]
     rows: list[str]
 
     def margins(self, style: Style) -> tuple[float, float]:
-        """Return the room for labels and axis names left of the grid and above it, in inches."""
+        """Return the space for labels and axis names left of the grid and above it, in inches."""
         left = max(text_width(label, style.text) for label in self.rows) + 2 * style.line
         top = max(text_width(label, style.text) for label in self.columns)
         return left, (style.line if self.upright else top * math.sin(math.pi / 4) + style.line) + style.line
@@ -39,15 +39,15 @@ class Names(NamedTuple):
 
     @property
     def narrow(self) -> list[str]:
-        """The labels of all columns but the end, which has room beside it."""
+        """Labels of all columns except the end, which has free space to its right."""
         return [label for label in self.columns if label != END_LABEL] or self.columns
 
     def page_size(self, below: float = 0) -> tuple[float, float]:
-        """Return the size of a figure on a page; `below` is room under the grid in inches."""
+        """Return the size of a figure on a page; `below` is the space under the grid in inches."""
         left, top = self.margins(PAGE)
         width, height = self.cell(PAGE)
-        most = width * len(self.columns), height * len(self.rows)
-        return max(left + most[0] + _BAR, 4.5), max(_TITLE + top + most[1] + below, 2.2)
+        grid = width * len(self.columns), height * len(self.rows)
+        return max(left + grid[0] + _BAR, 4.5), max(_TITLE + top + grid[1] + below, 2.2)
 
     def cell(self, style: Style) -> tuple[float, float]:
         """Return the width and the height of a cell in inches."""
@@ -62,7 +62,7 @@ class Names(NamedTuple):
 
 def label_grid(
     axes: Axes,
-    names: Names,
+    names: GridLabels,
     style: Style,
     *,
     x: str,
@@ -70,9 +70,9 @@ def label_grid(
     cell: tuple[float, float] | None = None,
     line: str = "white",
 ) -> None:
-    """Name the axes x and y, columns on top and rows on the left, every n-th if there are too many.
+    """Label the axes, the columns on top and the rows on the left; only every n-th if there are too many.
 
-    The size of a cell is in inches; by default the grid fills the figure.
+    The cell size is in inches; by default the grid fills the figure.
     """
     width, height = cell or names.cell(style)
     wide = max(text_width(label, style.text) for label in names.narrow)
@@ -94,17 +94,17 @@ def label_grid(
 def place_ticks(axis: Any, labels: Sequence[str], cell: float, needed: float) -> str:
     """Label the ticks 0, 1, 2 …, one per cell; `needed` is the width of a label in inches.
 
-    Return a note for the name of the axis: empty if every tick has its label.
+    Return a note for the axis label, which is empty if every tick is labelled.
     """
     step = max(1, math.ceil(needed / cell - 0.01))
     places = range(0, len(labels), step)
     axis.set_ticks(places, [literal(labels[place]) for place in places])
-    return f" (1 in {step} named)" if step > 1 else ""
+    return f" (1 in {step} labelled)" if step > 1 else ""
 
 
-def name_bars(axes: Axes, labels: Sequence[str], room: float, style: Style) -> None:
-    """Label bars or points in a row `room` inches wide: slanted if need be, every n-th if that is too much."""
-    cell = room / max(len(labels), 1)
+def label_bars(axes: Axes, labels: Sequence[str], width: float, style: Style) -> None:
+    """Label bars or points in a row `width` inches wide: slanted if needed, every n-th if still too many."""
+    cell = width / max(len(labels), 1)
     widest = max((text_width(label, style.text) for label in labels), default=0.0)
     slanted = widest + 0.08 > cell
     place_ticks(axes.xaxis, labels, cell, 1.2 * style.line if slanted else widest)
@@ -114,7 +114,7 @@ def name_bars(axes: Axes, labels: Sequence[str], room: float, style: Style) -> N
 
 
 def color_bar(figure: Figure, axes: Axes, image: AxesImage, label: str, ticks: Mapping[float, str]) -> None:
-    """Add a narrow colour bar beside the axes, with ticks and their labels."""
+    """Add a narrow colour bar next to the axes, with labelled ticks."""
     width, height = figure.get_size_inches()
     bar = figure.colorbar(image, ax=axes, label=label, fraction=0.3 / width, aspect=height / 0.25, pad=0.02)
     bar.set_ticks(list(ticks), labels=list(ticks.values()))

@@ -1,4 +1,4 @@
-"""Where every layer and head of a decoder looked while an output was written: data, and a figure of all."""
+"""Cross-attention of every layer and head of a decoder for one output, as data and as a figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seqloom.decode.scoring import forced_attention
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError, quoted
 from seqloom.inspect.attention import Attention, Weights
-from seqloom.inspect.grid import Names, place_ticks
+from seqloom.inspect.grid import GridLabels, place_ticks
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END
 from seqloom.inspect.picture import PAGE, Style
@@ -23,17 +23,17 @@ from seqloom.types import DependencyTree, Head, Request
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FOCUS = 0.05  # of a head that looks everywhere alike; its map is drawn to this at the darkest
-_ROOM = 1.6  # inches, for labels and title
-_PANEL = 2.6  # inches, the largest side of the map of one head
+_MIN_SCALE = 0.05  # upper end of the colour scale of a head whose weights are all smaller
+_MARGIN = 1.6  # inches, for labels and title
+_PANEL = 2.6  # inches, maximum side of the map of one head
 
 
 @dataclass(frozen=True)
 class HeadAttention(Inspection):
-    """The attention of all heads while one output, given or found, is written."""
+    """Attention of all heads for one output, given or found by search."""
 
-    source: tuple[str, ...]  # tokens, the end last where there is one
-    target: tuple[str, ...]  # the end last
+    source: tuple[str, ...]  # tokens, including the end if there is one
+    target: tuple[str, ...]  # including the end
     weights: Weights  # (L, H, T, S)
 
     def of(self, head: Head | None = None) -> Weights:
@@ -44,9 +44,9 @@ class HeadAttention(Inspection):
         layers, heads = self.weights.shape[:2]
         if not (0 <= head.layer < layers and 0 <= head.head < heads):
             raise SeqloomError(
-                f"There is no head {head.head + 1} in layer {head.layer + 1}: the model has {layers} layers of "
-                f"{heads} heads that look at the source.",
-                "layers and heads are counted from 1",
+                f"There is no head {head.head + 1} in layer {head.layer + 1}: the model has {layers} layers "
+                f"with {heads} cross-attention heads each.",
+                "count layers and heads from 1",
             )
         one: Weights = self.weights[head.layer, head.head]
         return one
@@ -59,7 +59,7 @@ class HeadAttention(Inspection):
         """Return the tokens of both sides, and the weights by layer, head and target token."""
         return {"source": self.source, "target": self.target, "weights": self.weights.round(5).tolist()}
 
-    def _names(self) -> Names:
+    def _names(self) -> GridLabels:
         return self.one().shown().names()
 
     def _title(self) -> str:
@@ -73,17 +73,17 @@ class HeadAttention(Inspection):
 
     def _size(self) -> tuple[float, float]:
         (layers, heads), (width, height) = self.weights.shape[:2], self._panel()
-        return max(heads * (width + 0.1) + _ROOM, 5.0), layers * (height + 0.1) + _ROOM
+        return max(heads * (width + 0.1) + _MARGIN, 5.0), layers * (height + 0.1) + _MARGIN
 
     def _draw(self, figure: Figure, style: Style) -> None:
         layers, heads = self.weights.shape[:2]
         names, (width, height) = self._names(), self._panel()
         if style.size:
-            width, height = (style.size[0] - 1.6 * _ROOM) / heads, (style.size[1] - 1.6 * _ROOM) / layers
+            width, height = (style.size[0] - 1.6 * _MARGIN) / heads, (style.size[1] - 1.6 * _MARGIN) / layers
         grid = figure.subplots(layers, heads, squeeze=False, sharex=True, sharey=True)
         for (layer, head), axes in np.ndenumerate(grid):
             weights = self.one(Head(layer, head)).shown().weights
-            axes.imshow(weights, cmap="Blues", vmin=0, vmax=max(weights.max(), _FOCUS), aspect="auto")
+            axes.imshow(weights, cmap="Blues", vmin=0, vmax=max(weights.max(), _MIN_SCALE), aspect="auto")
             axes.tick_params(length=0)
             axes.spines[:].set(visible=True, color="0.8")
         for head, axes in enumerate(grid[0]):
@@ -100,31 +100,31 @@ class HeadAttention(Inspection):
 def head_attention(
     translator: TorchTranslator, line: str, target: str | None = None, *, heads: DependencyTree | None = None
 ) -> HeadAttention | None:
-    """Where the model looks when it writes the target, or if none is given its own answer.
+    """Return the attention for a target, or by default for the model's own output.
 
-    None if it never looks back at the source, or if there is no source.
+    None if the model has no attention to the source, or if the source is empty.
     """
     tokenizers = translator.tokenizers
     if not line.strip():
         return None
-    asked = problem_of(translator, Request(line, tree=heads), translator.search)
+    problem = problem_of(translator, Request(line, tree=heads), translator.search)
     if target is None:
-        found = beam_search(asked.model, asked.sentence, asked.plan, max_lengths=[asked.max_length])
+        found = beam_search(problem.model, problem.sentence, problem.plan, max_lengths=[problem.max_length])
         if not found[0]:
             raise SeqloomError(
                 f"No output is possible for {quoted(line)} under these search options.", "relax search.*"
             )
-        wanted = found[0][0].tokens
+        tokens = found[0][0].tokens
     else:
-        wanted = tokenizers.target.encode(target)
-    written = collate_ids([[]], [wanted], [0]).to(translator.device)
-    looked = forced_attention(translator.model, replace(asked.sentence, target_in=written.target_in))
-    if looked is None:
+        tokens = tokenizers.target.encode(target)
+    forced = collate_ids([[]], [tokens], [0]).to(translator.device)
+    attention = forced_attention(translator.model, replace(problem.sentence, target_in=forced.target_in))
+    if attention is None:
         return None
     pieces = tokenizers.source.pieces(tokenizers.source.encode(line))
-    ends = [END] * (looked.shape[-1] - len(pieces))
+    ends = [END] * (attention.shape[-1] - len(pieces))
     return HeadAttention(
         source=(*pieces, *ends),
-        target=(*tokenizers.target.pieces(wanted), END),
-        weights=looked[0].permute(1, 2, 0, 3).double().cpu().numpy(),
+        target=(*tokenizers.target.pieces(tokens), END),
+        weights=attention[0].permute(1, 2, 0, 3).double().cpu().numpy(),
     )

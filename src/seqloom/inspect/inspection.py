@@ -1,4 +1,4 @@
-"""The common interface of everything that can be looked at."""
+"""Common interface of all inspection results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Inspection(ABC):
     """A result that can be drawn, converted to plain data and saved.
 
-    A subclass says how large its figure is, which title it has, and draws it.
+    A subclass defines the size and the title of its figure, and draws it.
     """
 
     formats: ClassVar[tuple[str, ...]] = (*SUFFIXES, ".json")
@@ -29,7 +29,7 @@ class Inspection(ABC):
 
     @abstractmethod
     def _title(self) -> str:
-        """Return what the figure shows."""
+        """Return the title of the figure."""
 
     @abstractmethod
     def _size(self) -> tuple[float, float]:
@@ -40,7 +40,7 @@ class Inspection(ABC):
         """Fill an empty figure."""
 
     def plot(self, *, style: str = "page", title: str = "") -> Figure:
-        """Return a matplotlib figure, which notebooks display; `slide` is 16:9 with text of 16 pt or more."""
+        """Return a matplotlib figure, which notebooks display; `slide` is 16:9 with text of at least 16 pt."""
         chosen = style_named(style)
         width, height = self._size()
         with canvas(width, height, style=chosen, title=title or self._title()) as figure:
@@ -54,7 +54,7 @@ class Inspection(ABC):
         )
 
     def save(self, path: str | Path, *, style: str = "page", title: str = "") -> None:
-        """Write the format that the suffix names: .png, .svg, .pdf, .json, for some results .html."""
+        """Write a file in the format of its suffix: .png, .svg, .pdf, .json, for some results .html."""
         path = Path(path)
         check_suffix(path, self.formats)
         match path.suffix.lower():

@@ -1,4 +1,4 @@
-"""Text in figures: tokens as readers know them, and how much room a text needs."""
+"""Text in figures: readable tokens, and the space that a text needs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ _LETTER = 0.6  # width of a terminal cell of text, as a share of the font size: 
 
 
 def labels(tokens: Sequence[str]) -> list[str]:
-    """Return readable tokens: SentencePiece's ▁ becomes · where some tokens are not whole words."""
+    """Return readable tokens: SentencePiece's ▁ is removed if all tokens are words, otherwise shown as ·."""
     words = [token for token in tokens if token != END]
-    whole = all(len(token) > 1 and token.startswith("▁") for token in words)
+    all_words = all(len(token) > 1 and token.startswith("▁") for token in words)
     return [
-        END_LABEL if token == END else _label(token.removeprefix("▁") if whole else token) for token in tokens
+        END_LABEL if token == END else _label(token.removeprefix("▁") if all_words else token)
+        for token in tokens
     ]
 
 
@@ -31,12 +32,12 @@ def readable(text: str) -> str:
 
 
 def shortened(text: str, most: int = LONGEST_LABEL) -> str:
-    """Return the text cut to a number of characters, with an ellipsis if some are left out."""
+    """Return the text truncated to a number of characters, with an ellipsis if it was longer."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def literal(text: str) -> str:
-    r"""Return text of users or data so that matplotlib takes no part of it as a formula: $ becomes \$."""
+    r"""Return text escaped for matplotlib, so that no part is read as a formula: $ becomes \$."""
     return text.replace("$", r"\$")
 
 
@@ -48,7 +49,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def words_of(tokens: Sequence[str]) -> list[int]:
-    """Return the number of the word that each token belongs to, from 0: a word begins with ▁."""
+    """Return the word index of each token, from 0; a word begins with ▁."""
     numbers: list[int] = []
     for token in tokens:
         begins = token.startswith("▁") or token == END
@@ -57,7 +58,7 @@ def words_of(tokens: Sequence[str]) -> list[int]:
 
 
 def joined_words(tokens: Sequence[str]) -> list[str] | None:
-    """Return the words that the tokens form, or None if grouping them would not help a reader."""
+    """Return the words that the tokens form, or None if grouping by word would not help."""
     words: list[str] = []
     for token, number in zip(tokens, words_of(tokens), strict=True):
         if number == len(words):
@@ -65,5 +66,5 @@ def joined_words(tokens: Sequence[str]) -> list[str] | None:
         else:
             words[-1] += token
     if len(words) == len(tokens) or max(map(len, words)) > LONGEST_LABEL:
-        return None  # words already, or a script without spaces
+        return None  # already words, or a script without spaces
     return words

@@ -1,4 +1,4 @@
-"""How long the two sides of a corpus are."""
+"""Length histograms of the two sides of a corpus."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seqloom.inspect.grid import name_bars
+from seqloom.inspect.grid import label_bars
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.picture import BLUE, Style
 
@@ -18,7 +18,7 @@ _PANEL = 4.2  # inches
 
 @dataclass(frozen=True)
 class LengthHistograms(Inspection):
-    """The number of lines in each range of lengths, by side of the corpus."""
+    """Number of lines in each length range, by side of the corpus."""
 
     histograms: Mapping[str, Mapping[str, int]]
 
@@ -27,7 +27,7 @@ class LengthHistograms(Inspection):
         return {name: dict(histogram) for name, histogram in self.histograms.items()}
 
     def _title(self) -> str:
-        return "Lengths of the lines"
+        return "Line lengths"
 
     def _size(self) -> tuple[float, float]:
         return max(_PANEL * len(self.histograms), _PANEL), 3.2
@@ -35,10 +35,10 @@ class LengthHistograms(Inspection):
     def _draw(self, figure: Figure, style: Style) -> None:
         count = max(1, len(self.histograms))
         panels = figure.subplots(1, count, squeeze=False, sharey=True)[0]
-        room = (style.size or self._size())[0] / count - 1
+        width = (style.size or self._size())[0] / count - 1
         for panel, (name, histogram) in zip(panels, self.histograms.items(), strict=False):
             panel.bar(range(len(histogram)), list(histogram.values()), color=BLUE)
-            name_bars(panel, list(histogram), room, style)
+            label_bars(panel, list(histogram), width, style)
             panel.set_xlabel(name)
             panel.yaxis.set_major_formatter("{x:,.0f}")
         panels[0].set_ylabel("lines")

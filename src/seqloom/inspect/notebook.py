@@ -1,4 +1,4 @@
-"""A figure that notebooks display, whether or not pyplot is used there."""
+"""Figure that notebooks display, with or without pyplot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from seqloom.inspect.picture import rendered
 
 
 class NotebookFigure(Figure):
-    """A matplotlib figure with a rich display of its own."""
+    """Matplotlib figure with a PNG representation for notebooks."""
 
     def _repr_png_(self) -> bytes:
         return rendered(self, "png")

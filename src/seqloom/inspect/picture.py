@@ -1,4 +1,4 @@
-"""Draw and write figures: one look for all of them, without the global state of pyplot."""
+"""Drawing and writing of figures in a common style, without the global state of pyplot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg", ".pdf")
 DPI = 150
-# The palette of Okabe and Ito (2008), which people with any kind of colour vision can tell apart.
+# The palette of Okabe and Ito (2008), which is safe for all kinds of colour vision.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK, YELLOW = "#E69F00", "#56B4E9", "#000000", "#F0E442"
 COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # yellow is too pale for lines on white
@@ -51,7 +51,7 @@ _THIN_LINES = ("axes.linewidth", "grid.linewidth", "xtick.major.width", "ytick.m
 
 @dataclass(frozen=True)
 class Style:
-    """Where a figure is shown: the size of its text in points and, on a slide, of the figure in inches."""
+    """Style of a figure: text size in points and, for a slide, figure size in inches."""
 
     name: str
     text: float
@@ -64,7 +64,7 @@ class Style:
 
 
 PAGE = Style("page", 10)
-SLIDE = Style("slide", 16, (40 / 3, 7.5))  # 16:9, as presentation programs have it
+SLIDE = Style("slide", 16, (40 / 3, 7.5))  # 16:9, the default of presentation programs
 STYLES = {style.name: style for style in (PAGE, SLIDE)}
 
 
@@ -83,8 +83,8 @@ def check_suffix(path: Path, formats: Sequence[str] = SUFFIXES) -> None:
     """Raise an error unless the file name ends in one of the formats."""
     if path.suffix.lower() not in formats:
         raise SeqloomError(
-            f"A picture cannot be written as {path.suffix or 'a file without suffix'}: {path}.",
-            f"end the name in {', '.join(formats)}",
+            f"Unsupported figure format {path.suffix or '(no suffix)'}: {path}.",
+            f"use a file name that ends in {', '.join(formats)}",
         )
 
 
@@ -93,15 +93,17 @@ def require_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise SeqloomError("Pictures need matplotlib.", "pip install 'seqloom[plot]'") from error
+        raise SeqloomError(
+            "Figures need matplotlib, which is not installed.", "run: pip install 'seqloom[plot]'"
+        ) from error
 
 
 @contextmanager
 def canvas(width: float, height: float, *, style: Style, title: str = "") -> Iterator[Figure]:
     """Yield an empty figure to draw into, and lay it out when the block ends.
 
-    The size is in inches; a slide has a fixed one. Whatever the block adds takes its fonts, sizes and colours
-    from the style, not from the matplotlib settings of the user.
+    The size is in inches; slides have a fixed size. Fonts, sizes and colours come from the style, not from the
+    user's matplotlib settings.
     """
     require_matplotlib()
     from matplotlib import style as matplotlib_style
@@ -116,11 +118,11 @@ def canvas(width: float, height: float, *, style: Style, title: str = "") -> Ite
         yield figure
         _thin_log_ticks(figure)
         with _one_warning_about_glyphs():
-            figure.draw_without_rendering()  # creates the ticks, which would look different after the block
+            figure.draw_without_rendering()  # creates the ticks while the style is active
 
 
 def _thin_log_ticks(figure: Figure) -> None:
-    """Label powers only on logarithmic axes, and 2 and 5 between them where fewer than two are in view."""
+    """Label only powers on logarithmic axes, and 2 and 5 in between if fewer than two are in view."""
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
     for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
@@ -134,7 +136,7 @@ def _thin_log_ticks(figure: Figure) -> None:
 
 
 def _settings(style: Style) -> dict[str, Any]:
-    """The rcParams of a style."""
+    """Return the rcParams of a style."""
     from cycler import cycler
     from matplotlib.font_manager import fontManager
 
@@ -176,7 +178,7 @@ def _wrapped(title: str, width: float, size: float) -> str:
 
 @contextmanager
 def _one_warning_about_glyphs() -> Iterator[None]:
-    """Replace the warnings about missing glyphs, one per character, by a single one with advice."""
+    """Replace the warnings about missing glyphs, one per character, with a single one."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -196,9 +198,11 @@ def _one_warning_about_glyphs() -> Iterator[None]:
 
 
 def legend_below(figure: Figure, handles: Sequence[Any], style: Style) -> None:
-    """Put one legend for all panels under them, in as many columns as fit."""
+    """Add one legend for all panels below them, in as many columns as fit."""
     room = figure.get_size_inches()[0] - 0.3
-    shown = [re.sub(r"[${}^]", "", handle.get_label()) for handle in handles]  # formulas are shorter than TeX
+    shown = [
+        re.sub(r"[${}^]", "", handle.get_label()) for handle in handles
+    ]  # rendered formulas are shorter than their TeX
     widths = [text_width(label, style.text) + 4 * style.text / 72 for label in shown]
     rows = next(n for n in range(1, len(widths) + 1) if n == len(widths) or _columns_width(widths, n) <= room)
     columns = math.ceil(len(widths) / rows)

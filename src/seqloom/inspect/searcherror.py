@@ -1,4 +1,4 @@
-"""How often a beam misses the best answer there is, by its size."""
+"""Search errors: how often a beam misses the best output, by beam size."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from seqloom.decode.reference import exhaustive_search
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.inspection import Inspection
-from seqloom.inspect.likely import Likely, floor_to_win
 from seqloom.inspect.picture import BLUE, Style
+from seqloom.inspect.pruned_model import PrunedModel, floor_to_win
 from seqloom.inspect.searchtree import problem_of
 from seqloom.types import Request
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_ROUNDING = 1e-4  # scores nearer than this are the same answer, or as good: batches round differently
+_ROUNDING = 1e-4  # scores closer than this count as equal: batches round differently
 
 
-class Answer(NamedTuple):
-    """What is compared of an answer. One that was cut is worse than any that ended."""
+class ScoredOutput(NamedTuple):
+    """Output of a search, for comparison. A truncated output is worse than any finished one."""
 
     finished: bool
     score: float
@@ -32,21 +32,21 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class BeamErrors:
-    """How one beam size did."""
+    """Search errors of one beam size."""
 
     beam: int
-    missed: int  # sentences whose best known answer scores higher than the beam's
+    missed: int  # sentences for which a better output is known
     share: float
-    gap: float | None  # in score, the mean over those that it missed but ended; None: there are none
+    gap: float | None  # mean score difference over missed sentences that finished; None: there are none
 
 
 @dataclass(frozen=True)
 class SearchErrors(Inspection):
-    """How all beams did; where the best answer is not proved, they did at least as badly as this."""
+    """Search errors of all beams; a lower bound unless the best output of every sentence is proved."""
 
     sentences: int
-    proved: int  # sentences whose best answer is the best there is
-    proved_empty: int  # of these, sentences whose best answer says nothing
+    proved: int  # sentences whose best output is proved to be optimal
+    proved_empty: int  # of these, sentences whose best output is empty
     beams: tuple[BeamErrors, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,63 +79,63 @@ def search_errors(
     expand: int = 1000,
     on_progress: Callable[[int], None] = lambda lines: None,
 ) -> SearchErrors:
-    """The errors of these beams on these lines, the empty ones left out.
+    """Return the search errors of the beam sizes on the non-empty lines.
 
-    The mark is the best answer of an exact search, if that needs to continue no more than `expand` hypotheses;
-    else the best that any of the beams found.
+    The reference is the output of an exact search, if it expands at most `expand` hypotheses; otherwise it is
+    the best output that any of the beams found.
     """
     lines = [line for line in lines if translator.tokenizers.source.encode(line)]
     if not lines:
-        raise SeqloomError("There is no line to search for an answer to.", "give a file with text in it")
-    answers = {beam: _answers(translator, lines, beam) for beam in beams}
-    marks, proofs = [], []
+        raise SeqloomError("There are no lines to translate.", "give a file that is not empty")
+    outputs = {beam: _beam_outputs(translator, lines, beam) for beam in beams}
+    references, proofs = [], []
     for i, line in enumerate(lines):
-        known = max((found[i] for found in answers.values()), key=lambda one: one[:2])
+        known = max((found[i] for found in outputs.values()), key=lambda one: one[:2])
         best = _exact(translator, line, known, expand)
-        marks.append(best or known)
+        references.append(best or known)
         proofs.append(best is not None)
         on_progress(1)
     return SearchErrors(
         sentences=len(lines),
         proved=sum(proofs),
-        proved_empty=sum(proof and not mark.text.strip() for proof, mark in zip(proofs, marks, strict=True)),
-        beams=tuple(_compare(beam, found, marks) for beam, found in answers.items()),
+        proved_empty=sum(proof and not one.text.strip() for proof, one in zip(proofs, references, strict=True)),
+        beams=tuple(_compare(beam, found, references) for beam, found in outputs.items()),
     )
 
 
-def _answers(translator: TorchTranslator, lines: Sequence[str], beam: int) -> list[Answer]:
+def _beam_outputs(translator: TorchTranslator, lines: Sequence[str], beam: int) -> list[ScoredOutput]:
     found = translator.translate(lines, beam=beam, nbest=1)
-    return [Answer(best.finished, best.score, best.text) for (best,) in found]
+    return [ScoredOutput(best.finished, best.score, best.text) for (best,) in found]
 
 
-def _exact(translator: TorchTranslator, line: str, known: Answer, expand: int) -> Answer | None:
-    """The best answer there is; None if that takes too long to prove."""
+def _exact(translator: TorchTranslator, line: str, known: ScoredOutput, expand: int) -> ScoredOutput | None:
+    """Return the best output, or None if proving it takes too long."""
     search = SearchConfig.checked({**translator.search.model_dump(), "nbest": 1}, "search")
-    asked = problem_of(translator, Request(line), search)
-    plan, longest = asked.plan, asked.max_length
-    model = asked.model
-    if known.finished:  # what cannot lead to a better score need not be looked at
-        model = Likely(model, floor=floor_to_win(plan.ranking, known.score, longest))
+    problem = problem_of(translator, Request(line), search)
+    plan, longest = problem.plan, problem.max_length
+    model = problem.model
+    if known.finished:  # tokens that cannot lead to a better score are pruned
+        model = PrunedModel(model, floor=floor_to_win(plan.ranking, known.score, longest))
     try:
         best = exhaustive_search(
-            model, asked.sentence, max_length=longest, ranking=plan.ranking, rules=plan.rules, limit=expand
+            model, problem.sentence, max_length=longest, ranking=plan.ranking, rules=plan.rules, limit=expand
         )
     except SeqloomError:
         return None
-    return Answer(best.finished, best.score, translator.tokenizers.target.decode(best.tokens))
+    return ScoredOutput(best.finished, best.score, translator.tokenizers.target.decode(best.tokens))
 
 
-def _compare(beam: int, answers: Sequence[Answer], marks: Sequence[Answer]) -> BeamErrors:
+def _compare(beam: int, outputs: Sequence[ScoredOutput], references: Sequence[ScoredOutput]) -> BeamErrors:
     missed = [
-        (answer, mark)
-        for answer, mark in zip(answers, marks, strict=True)
-        if answer.finished < mark.finished
-        or (answer.finished == mark.finished and answer.score < mark.score - _ROUNDING)
+        (output, best)
+        for output, best in zip(outputs, references, strict=True)
+        if output.finished < best.finished
+        or (output.finished == best.finished and output.score < best.score - _ROUNDING)
     ]
-    gaps = [mark.score - answer.score for answer, mark in missed if answer.finished == mark.finished]
+    gaps = [best.score - output.score for output, best in missed if output.finished == best.finished]
     return BeamErrors(
         beam=beam,
         missed=len(missed),
-        share=len(missed) / len(answers),
+        share=len(missed) / len(outputs),
         gap=sum(gaps) / len(gaps) if gaps else None,
     )

@@ -1,4 +1,4 @@
-"""The search for one answer as a tree: what was kept, completed and pruned, and how near the answer was."""
+"""Search tree of one output: kept, completed and pruned hypotheses, and the margins of the winner."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ from seqloom.decode.torch_translator import Problem, TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END, readable
-from seqloom.inspect.likely import Likely, enough_to_rank
 from seqloom.inspect.picture import SUFFIXES, Style
+from seqloom.inspect.pruned_model import PrunedModel, enough_to_rank
 from seqloom.types import EOS, DependencyTree, Request
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_PRUNED = 2  # x the width of a group: the best pruned continuations of a step that stay in the tree
+_PRUNED = 2  # x group width: number of pruned continuations per step that are recorded, best first
 
-Path = tuple[int, tuple[int, ...]]  # a group and the tokens that it has said
+Path = tuple[int, tuple[int, ...]]  # group and tokens of a hypothesis
 
 
 @dataclass(frozen=True)
 class Node:
-    """A hypothesis: what its parent said, and one token more."""
+    """Hypothesis: its parent plus one token."""
 
     id: int
-    parent: int | None  # None: nothing is said yet
+    parent: int | None  # None: empty hypothesis
     group: int
-    length: int  # tokens, the end included
+    length: int  # in tokens, EOS included
     token: str
     log_prob: float  # of the token
     total: float  # log P of all tokens
-    score: float  # what it is ranked by, or would be if it ended here
+    score: float  # final score, as if the hypothesis ended here
     rank: int  # from 1, among all continuations of its group at this length
     fate: str  # kept, completed or pruned; start for the root of a group
-    attention: tuple[float, ...] = ()  # where the model looked when it continued this one
-    winner: bool = False  # on the path of the answer
+    attention: tuple[float, ...] = ()  # of the step that continues this hypothesis
+    winner: bool = False  # on the path of the output
 
 
 @dataclass(frozen=True)
 class Survival:
-    """How near the answer was to being lost at a length: one less by more than the margin was pruned."""
+    """Margin by which the output survived pruning at one length."""
 
     length: int
     token: str
     rank: int
-    margin: float | None  # in log P; None: there was nothing to lose against
+    margin: float | None  # in log P, to the best pruned hypothesis; None: nothing was pruned
 
 
 @dataclass(frozen=True)
 class SearchTree(Inspection):
-    """A search from its roots, one per group, to the answer. A node comes after its parent."""
+    """Search from the roots, one per group, to the output. Parents precede their children."""
 
     formats = (".html", ".json", *SUFFIXES)
 
@@ -64,7 +64,7 @@ class SearchTree(Inspection):
     answer: str
     finished: bool
     score: float
-    source_tokens: tuple[str, ...]  # the end included
+    source_tokens: tuple[str, ...]  # EOS included
     beam: int
     groups: int
     nodes: tuple[Node, ...]
@@ -72,23 +72,23 @@ class SearchTree(Inspection):
 
     @property
     def winner(self) -> list[Node]:
-        """The path of the answer, its root left out."""
+        """Path of the output, without the root."""
         return [node for node in self.nodes if node.winner and node.parent is not None]
 
     @property
     def nearest(self) -> Survival | None:
-        """Where the answer was nearly lost: the smallest margin."""
+        """Step with the smallest margin, where the output was nearly pruned."""
         risky = [one for one in self.survival if one.margin is not None]
         return min(risky, key=lambda one: one.margin or 0.0, default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole tree, its numbers rounded."""
+        """Return the entire tree, with rounded numbers."""
         facts = _rounded(asdict(self))
         nearest = self.nearest
         return {**facts, "nearly_lost_at": None if nearest is None else nearest.length}
 
     def to_html(self) -> str:
-        """Return a page of its own: point at a hypothesis for its numbers, its path and its attention."""
+        """Return a self-contained page; hovering over a hypothesis shows its numbers, path and attention."""
         from seqloom.inspect.searchtree_page import tree_page
 
         return tree_page(self)
@@ -108,10 +108,11 @@ class SearchTree(Inspection):
 
 
 def problem_of(translator: TorchTranslator, request: Request, search: SearchConfig) -> Problem:
-    """Return the search that the translator does for a line that is not empty."""
+    """Return the search problem of a non-empty line."""
     if search.require:
         raise SeqloomError(
-            "A search for required words has many beams, and its tree is not drawn.", "leave out search.require"
+            "A search with required words cannot be shown as a tree: it has many beams.",
+            "remove search.require",
         )
     return translator.problem(request, search)
 
@@ -124,29 +125,29 @@ def search_tree(
     heads: DependencyTree | None = None,
     prefix: str = "",
 ) -> SearchTree:
-    """The tree of the search for the answer to a line, by the search that defines what the fast one finds."""
+    """Return the search tree of a line, from the reference search, which defines the result of the fast one."""
     search = translator.search if beam is None else translator.search.model_copy(update={"beam": beam})
     search = SearchConfig.checked(search.model_dump(), "search")
     ids = translator.tokenizers.source.encode(line)
     if not ids:
         return SearchTree(line, "", True, 0.0, (END,), search.beam, search.groups, (), ())
-    asked = problem_of(translator, Request(line, prefix=prefix, tree=heads), search)
-    growth = _Growth(translator, asked.plan, len(ids) + 1)
-    shown = (2 + _PRUNED) * asked.plan.width  # kept, completed and pruned
-    model = Likely(
-        asked.model,
-        most=enough_to_rank(asked.plan, shown, asked.max_length),
-        always=[token for begun in asked.plan.rules.prefixes for token in begun],
+    problem = problem_of(translator, Request(line, prefix=prefix, tree=heads), search)
+    recorder = _TreeRecorder(translator, problem.plan, len(ids) + 1)
+    shown = (2 + _PRUNED) * problem.plan.width  # kept, completed and pruned
+    model = PrunedModel(
+        problem.model,
+        most=enough_to_rank(problem.plan, shown, problem.max_length),
+        always=[token for prefix_tokens in problem.plan.rules.prefixes for token in prefix_tokens],
     )
     found = reference_beam_search(
-        model, asked.sentence, asked.plan, max_length=asked.max_length, watch=growth.watch
+        model, problem.sentence, problem.plan, max_length=problem.max_length, watch=recorder.watch
     )
     if not found:
         raise SeqloomError(
             f"No output for {line!r} satisfies the model and the search options.",
-            "relax search.forbid, search.no_repeat or search.min_length, or leave out the prefix",
+            "relax search.forbid, search.no_repeat or search.min_length, or remove the prefix",
         )
-    nodes, survival = growth.finish(found[0])
+    nodes, survival = recorder.finish(found[0])
     return SearchTree(
         source=line,
         answer=translator.tokenizers.target.decode(found[0].tokens),
@@ -160,23 +161,23 @@ def search_tree(
     )
 
 
-class _Growth:
-    """Collects the decisions of a search while it runs."""
+class _TreeRecorder:
+    """Recorder of the decisions of a running search."""
 
     def __init__(self, translator: TorchTranslator, plan: BeamOptions, source_length: int) -> None:
         self._pieces = translator.tokenizers.target.pieces
         self._plan = plan
         self._source_length = source_length
         self._nodes: dict[Path, Node] = {}
-        self._pruned: Counter[tuple[int, int]] = Counter()  # (length, group) → how many are in the tree
+        self._pruned: Counter[tuple[int, int]] = Counter()  # (length, group) → number of pruned continuations
         self._ended: dict[Path, bool] = {}
-        self._values: dict[Path, float] = {}  # what the continuations of a step were ordered by
-        self._going_on: defaultdict[int, list[Path]] = defaultdict(list)  # length → what is kept
+        self._values: dict[Path, float] = {}  # sort key of the continuations of a step
+        self._kept: defaultdict[int, list[Path]] = defaultdict(list)  # length → kept hypotheses
         for group in range(plan.groups):
             self._nodes[group, ()] = Node(group, None, group, 0, "", 0.0, 0.0, 0.0, 1, "start")
 
     def watch(self, seen: Decision) -> None:
-        """Adds a continuation, unless it is one of the many that had no chance."""
+        """Add a continuation, unless enough better pruned ones are already in the tree."""
         partial, path = seen.partial, (seen.group, seen.partial.tokens)
         if seen.fate == "pruned":
             self._pruned[seen.length, seen.group] += 1
@@ -184,8 +185,8 @@ class _Growth:
                 return
         parent = self._nodes[seen.group, partial.tokens[:-1]]
         if partial.attention and not parent.attention:
-            looked = tuple(partial.attention[-1][: self._source_length].tolist())
-            self._nodes[seen.group, partial.tokens[:-1]] = replace(parent, attention=looked)
+            attention = tuple(partial.attention[-1][: self._source_length].tolist())
+            self._nodes[seen.group, partial.tokens[:-1]] = replace(parent, attention=attention)
         self._nodes[path] = Node(
             id=len(self._nodes),
             parent=parent.id,
@@ -199,16 +200,15 @@ class _Growth:
             fate=seen.fate,
         )
         taken = sum(
-            group < seen.group and tokens[-1] == partial.tokens[-1]
-            for group, tokens in self._going_on[seen.length]
+            group < seen.group and tokens[-1] == partial.tokens[-1] for group, tokens in self._kept[seen.length]
         )
         self._values[path] = partial.total - self._plan.diversity * taken
         self._ended[path] = partial.ended
         if seen.fate == "kept":
-            self._going_on[seen.length].append(path)
+            self._kept[seen.length].append(path)
 
     def finish(self, best: DecodedSequence) -> tuple[tuple[Node, ...], tuple[Survival, ...]]:
-        """All nodes, those of the answer marked, and how the answer came through."""
+        """Return all nodes, with the path of the output marked, and the margins of the output."""
         tokens = (*best.tokens, EOS) if best.finished else tuple(best.tokens)
         fate = "completed" if best.finished else "kept"
         group = next(
@@ -223,10 +223,10 @@ class _Growth:
         return tuple(self._nodes.values()), tuple(survival)
 
     def _survival(self, path: Path) -> Survival:
-        """The margin of one hypothesis to the first that would have been there in its place.
+        """Return the margin of a hypothesis over the best one that would have replaced it.
 
-        Of those that go on the best w stay, so that is the first of them that did not; one that ends must be
-        among the best w of all.
+        Of the open continuations the best w are kept, so its rival is the best pruned one; a finished
+        hypothesis must be among the best w of all.
         """
         node = self._nodes[path]
         rivals = (
@@ -245,7 +245,7 @@ class _Growth:
 
 
 def _rounded(value: Any) -> Any:
-    """The value with six digits after the point in every number."""
+    """Return the value with all floats rounded to six decimals."""
     if isinstance(value, float):
         return round(value, 6)
     if isinstance(value, dict):

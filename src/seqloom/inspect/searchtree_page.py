@@ -1,4 +1,4 @@
-"""A search tree as a web page of its own: nothing is loaded from anywhere, and it works without a network."""
+"""Search tree as a self-contained web page, which works offline."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from html import escape
 
 from seqloom.inspect.labels import labels, readable
 from seqloom.inspect.searchtree import SearchTree
-from seqloom.inspect.searchtree_picture import FAR, NEAR, NODE_STYLES, Place, lost, number, places
+from seqloom.inspect.searchtree_picture import FAR, NEAR, NODE_STYLES, Place, margin_text, number, places
 from seqloom.strict_json import json_text
 
 _COLUMN, _ROW = 124, 42  # pixels
 _BOX = (96, 34)
-_BARS = 90  # the height of the margins below the tree
+_BARS = 90  # pixels, height of the bars below the tree
 
 _STYLE = """
 :root { color-scheme: light; font: 15px/1.45 system-ui, sans-serif; color: #1c2733; }
@@ -34,19 +34,19 @@ svg path.on { stroke: #e07b1a; stroke-width: 3; }
 #facts b { font-size: 1.05rem; }
 """
 
-# Shows the numbers of the node under the pointer, its path, and where the model looked for its token.
+# Shows the numbers of the node under the pointer, its path, and the attention of its token.
 _SCRIPT = """
 const tree = JSON.parse(document.getElementById("tree").textContent);
 const facts = document.getElementById("facts"), words = document.querySelectorAll(".tokens span");
 const byId = new Map(tree.nodes.map(node => [node.id, node]));
 const show = id => {
   document.querySelectorAll(".on").forEach(one => one.classList.remove("on"));
-  const node = byId.get(id), said = [];
+  const node = byId.get(id), tokens = [];
   for (let one = node; one.parent !== null; one = byId.get(one.parent)) {
-    said.unshift(one.token);
+    tokens.unshift(one.token);
     document.querySelectorAll(`[data-id="${one.id}"]`).forEach(part => part.classList.add("on"));
   }
-  const text = said.join(" ").replaceAll("\\u2581", "\\u00b7");
+  const text = tokens.join(" ").replaceAll("\\u2581", "\\u00b7");
   const [bold, line] = [document.createElement("b"), document.createElement("div")];
   bold.textContent = text;
   line.textContent = `${node.fate}, rank ${node.rank} · log P of the token ${node.log_prob.toFixed(3)} ` +
@@ -54,10 +54,10 @@ const show = id => {
     `score ${node.score.toFixed(4)} · ${node.length} tokens` +
     (tree.groups > 1 ? ` · group ${node.group + 1}` : "");
   facts.replaceChildren(bold, line);
-  const looked = byId.get(node.parent).attention;
+  const weights = byId.get(node.parent).attention;
   words.forEach((word, i) => {
-    word.style.background = looked.length ? `rgba(224, 123, 26, ${looked[i]})` : "";
-    word.title = looked.length ? looked[i].toFixed(3) : "";
+    word.style.background = weights.length ? `rgba(224, 123, 26, ${weights[i]})` : "";
+    word.title = weights.length ? weights[i].toFixed(3) : "";
   });
 };
 document.querySelectorAll("g.node[tabindex]").forEach(part => {
@@ -69,8 +69,8 @@ document.querySelectorAll("g.node[tabindex]").forEach(part => {
 
 
 def tree_page(tree: SearchTree) -> str:
-    """The HTML of a tree: hover over a hypothesis for its numbers, its path and its attention."""
-    shown = {"winner": "answer", "completed": "completed", "kept": "kept", "pruned": "pruned"}
+    """Return the HTML of a tree; hovering over a hypothesis shows its numbers, path and attention."""
+    shown = {"winner": "output", "completed": "completed", "kept": "kept", "pruned": "pruned"}
     legend = "".join(
         f'<span style="background:{style.face};border-color:{style.edge};color:{style.text}">{text}</span>'
         for name, text in shown.items()
@@ -79,12 +79,12 @@ def tree_page(tree: SearchTree) -> str:
     source = "".join(f"<span>{escape(label)}</span>" for label in labels(tree.source_tokens))
     data = json_text(tree.to_dict()).replace("<", "\\u003c")  # no </script> in it
     nearest = tree.nearest
-    told = (
+    margin_note = (
         ""
         if nearest is None
-        else f" It was nearest to being lost at token {nearest.length}, by {lost(nearest)} in log P."
+        else f" Smallest margin: {margin_text(nearest)} in log P, at token {nearest.length}."
     )
-    cut = "" if tree.finished else " It was cut at the maximum length."
+    cut = "" if tree.finished else " The output was truncated at the maximum length."
     groups = f", in {tree.groups} groups" if tree.groups > 1 else ""
     return f"""<!doctype html>
 <html lang="en">
@@ -93,11 +93,11 @@ def tree_page(tree: SearchTree) -> str:
 <title>Search: {escape(tree.source)}</title>
 <style>{_STYLE}</style>
 <h1>{escape(tree.source)} → {escape(tree.answer)}</h1>
-<p>Beam {tree.beam}{groups}, score {number(tree.score)}.{cut}{told}</p>
-<p class="legend">{legend} each with log P so far; best on top</p>
+<p>Beam {tree.beam}{groups}, score {number(tree.score)}.{cut}{margin_note}</p>
+<p class="legend">{legend} with log P so far; best on top</p>
 <div class="tokens">{source}</div>
 <div class="scroll">{_drawing(tree)}</div>
-<div id="facts">Point at a hypothesis: its numbers come here, and the source shows where the model looked.</div>
+<div id="facts">Point at a hypothesis to see its numbers here and its attention on the source.</div>
 <script type="application/json" id="tree">{data}</script>
 <script>{_SCRIPT}</script>
 </html>
@@ -105,7 +105,7 @@ def tree_page(tree: SearchTree) -> str:
 
 
 def _drawing(tree: SearchTree) -> str:
-    """The SVG of the tree and of the margins below it."""
+    """Return the SVG of the tree and of the margins below it."""
     placed = places(tree)
     width = (1 + max((place.x for place in placed.values()), default=0)) * _COLUMN
     height = (1 + max((place.y for place in placed.values()), default=0)) * _ROW
@@ -127,14 +127,14 @@ def _center(place: Place) -> tuple[float, float]:
 def _edge(parent: Place, child: Place) -> str:
     (x, y), (to_x, to_y) = _center(parent), _center(child)
     x, to_x = x + _BOX[0] / 2, to_x - _BOX[0] / 2
-    middle, style = (x + to_x) / 2, child.look
+    middle, style = (x + to_x) / 2, child.style
     curve = f"M{x:g} {y:g}C{middle:g} {y:g} {middle:g} {to_y:g} {to_x:g} {to_y:g}"
     colours = f'stroke="{style.edge}" stroke-width="{style.width}"'
     return f'<path class="edge" data-id="{child.node.id}" d="{curve}" {colours}/>'
 
 
 def _box(place: Place) -> str:
-    (x, y), (width, height), style, node = _center(place), _BOX, place.look, place.node
+    (x, y), (width, height), style, node = _center(place), _BOX, place.style, place.node
     size = f'x="{x - width / 2:g}" y="{y - height / 2:g}" width="{width}" height="{height}" rx="6"'
     frame = f'<rect {size} fill="{style.face}" stroke="{style.edge}" stroke-width="1.4"/>'
     if node.parent is None:
@@ -151,15 +151,14 @@ def _box(place: Place) -> str:
 
 
 def _margins(tree: SearchTree, bottom: float) -> list[str]:
-    """A bar per length: what the answer could have had less in log P without being pruned."""
-    most = max((one.margin for one in tree.survival if one.margin is not None), default=0.0) or 1.0
-    parts = [
-        f'<text class="small" x="{_COLUMN / 2}" y="{bottom:g}" fill="#4a5663">log P from being lost</text>'
-    ]
+    """Return a bar per length: the margin of the output in log P over the best pruned hypothesis."""
+    largest = max((one.margin for one in tree.survival if one.margin is not None), default=0.0) or 1.0
+    parts = [f'<text class="small" x="{_COLUMN / 2}" y="{bottom:g}" fill="#4a5663">margin in log P</text>']
     for one in tree.survival:
         x = (one.length + 0.5) * _COLUMN
-        tall = max(0.0, one.margin or 0.0) / most * (_BARS - 30)
+        bar_height = max(0.0, one.margin or 0.0) / largest * (_BARS - 30)
         colour = NEAR if one == tree.nearest else FAR
-        bar = f'x="{x - 30:g}" y="{bottom - tall:g}" width="60" height="{tall:g}" fill="{colour}"'
-        parts.append(f'<rect {bar}/><text class="small" x="{x:g}" y="{bottom - tall - 4:g}">{lost(one)}</text>')
+        bar = f'x="{x - 30:g}" y="{bottom - bar_height:g}" width="60" height="{bar_height:g}" fill="{colour}"'
+        label = f'x="{x:g}" y="{bottom - bar_height - 4:g}"'
+        parts.append(f'<rect {bar}/><text class="small" {label}>{margin_text(one)}</text>')
     return parts

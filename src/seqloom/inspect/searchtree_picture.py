@@ -1,4 +1,4 @@
-"""A search tree as a picture: a column per length, the best continuation on top."""
+"""Search tree as a figure: a column per length, the best continuation on top."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_LONGEST_LABEL = 10  # characters that a box has room for
-_BOX = (0.76, 0.8)  # of the 1 x 1 that a node has
+_LONGEST_LABEL = 10  # characters in a box
+_BOX = (0.76, 0.8)  # width and height, in a cell of 1 x 1
 _COLUMN, _ROW = 1.2, 0.5  # inches on a page
-_MARGINS = 1.2  # inches, the height of the lower panel
+_MARGINS = 1.2  # inches, height of the lower panel
 _SLIDE_COLUMNS, _SLIDE_ROWS = 8, 12
 _GAP = 0.8  # rows between two groups
 
 
 class NodeStyle(NamedTuple):
-    """Colours of a box, and the width of its frame."""
+    """Colours of a box, and the line width of its frame."""
 
     face: str
     edge: str
@@ -42,7 +42,7 @@ NEAR, FAR = VERMILLION, "#9db8d9"  # where the output was nearly pruned, and els
 
 
 class Place(NamedTuple):
-    """Where a node is drawn: its column and its row, both from 0; and how it looks."""
+    """Position of a node, column and row from 0, with its label and style."""
 
     node: Node
     x: float
@@ -50,15 +50,15 @@ class Place(NamedTuple):
     label: str
 
     @property
-    def look(self) -> NodeStyle:
+    def style(self) -> NodeStyle:
         return NODE_STYLES["winner" if self.node.winner else self.node.fate]
 
 
 def places(tree: SearchTree, *, steps: range | None = None, most: int | None = None) -> dict[int, Place]:
-    """Return the nodes by id: in each column by rank, group below group.
+    """Return the positions of the nodes by id: each column is sorted by rank, groups are below each other.
 
-    Of the pruned ones there is the best, and as many as fit into two rows per hypothesis of the beam. `steps`
-    limits the lengths that are shown, `most` the nodes of a group in a column besides the output.
+    Pruned nodes are limited to the best one, and to two rows per hypothesis of the beam. `steps` limits the
+    lengths that are shown, `most` the nodes of a group per column, not counting the output.
     """
     columns: defaultdict[tuple[int, int], list[Node]] = defaultdict(list)
     room = 2 * (tree.beam // tree.groups)
@@ -85,13 +85,13 @@ def places(tree: SearchTree, *, steps: range | None = None, most: int | None = N
 
 
 def number(value: float) -> str:
-    """Two digits after the point and a real minus."""
+    """Format with two decimals and a typographic minus."""
     return f"{value:.2f}".replace("-", "−")
 
 
-def lost(one: Survival) -> str:
-    """The margin in words."""
-    return "nothing near" if one.margin is None else number(one.margin)
+def margin_text(one: Survival) -> str:
+    """Format the margin of a step."""
+    return "none pruned" if one.margin is None else number(one.margin)
 
 
 def page_size(tree: SearchTree) -> tuple[float, float]:
@@ -101,7 +101,7 @@ def page_size(tree: SearchTree) -> tuple[float, float]:
 
 
 def draw_tree(tree: SearchTree, figure: Figure, style: Style) -> None:
-    """Draw the tree and, below it, how near the output was to being pruned."""
+    """Draw the tree and, below it, the margins of the output."""
     steps = _window(tree) if style.size else None
     placed = places(tree, steps=steps, most=_SLIDE_ROWS // tree.groups if style.size else None)
     columns, rows = _extent(placed)
@@ -121,19 +121,19 @@ def draw_tree(tree: SearchTree, figure: Figure, style: Style) -> None:
         _box(upper, place, letters, with_number=with_numbers)
     _margins(lower, tree, range(int(first), int(first + columns)))
     boxes = "boxes: log P so far; " if with_numbers else ""
-    left_out = "some are left out; " if steps and any(node.length not in steps for node in tree.nodes) else ""
-    lower.set_xlabel(f"output token ({left_out}{boxes}bars: log P ahead of the first pruned hypothesis)")
+    omitted = "some are omitted; " if steps and any(node.length not in steps for node in tree.nodes) else ""
+    lower.set_xlabel(f"output token ({omitted}{boxes}bars: margin in log P over the best pruned hypothesis)")
     legend_below(figure, _legend(), style)
 
 
 def _extent(placed: Mapping[int, Place]) -> tuple[float, float]:
-    """Return how many columns and rows the places take."""
+    """Return the number of columns and rows."""
     xs, ys = [place.x for place in placed.values()] or [0], [place.y for place in placed.values()] or [0]
     return max(xs) - min(xs) + 1, max(ys) + 1
 
 
 def _window(tree: SearchTree) -> range:
-    """Return the lengths that a slide has room for, around the one where the output was nearly lost."""
+    """Return the lengths that fit on a slide, around the one where the output was nearly pruned."""
     longest = max((node.length for node in tree.nodes), default=0)
     middle = tree.nearest.length if tree.nearest else 0
     first = max(0, min(middle - _SLIDE_COLUMNS // 2, longest + 1 - _SLIDE_COLUMNS))
@@ -147,7 +147,7 @@ def _legend() -> list[Any]:
     boxes = [
         Patch(fc=NODE_STYLES[key].face, ec=NODE_STYLES[key].edge, label=text) for key, text in shown.items()
     ]
-    return [*boxes, Patch(fc=NEAR, label="nearest to being pruned")]
+    return [*boxes, Patch(fc=NEAR, label="closest to being pruned")]
 
 
 def _edge(axes: Axes, parent: Place, child: Place) -> None:
@@ -158,21 +158,23 @@ def _edge(axes: Axes, parent: Place, child: Place) -> None:
     middle = (start + end) / 2
     points = [(start, parent.y), (middle, parent.y), (middle, child.y), (end, child.y)]
     codes = [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4]
-    look, above = child.look, 2 if child.node.winner else 1
-    axes.add_patch(PathPatch(Curve(points, codes), fill=False, ec=look.edge, lw=look.width, zorder=above))
+    style, zorder = child.style, 2 if child.node.winner else 1
+    axes.add_patch(PathPatch(Curve(points, codes), fill=False, ec=style.edge, lw=style.width, zorder=zorder))
 
 
 def _box(axes: Axes, place: Place, letters: int, *, with_number: bool) -> None:
-    """Draw a hypothesis: its last token and, if there is room, log P so far."""
+    """Draw a hypothesis: its last token and, if there is space, log P so far."""
     from matplotlib.patches import FancyBboxPatch
 
-    (width, height), look = _BOX, place.look
+    (width, height), style = _BOX, place.style
     corner = (place.x - width / 2 + 0.05, place.y - height / 2 + 0.05)
     shape = "round,pad=0.05,rounding_size=0.08"
     size = (width - 0.1, height - 0.1)
-    axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=shape, fc=look.face, ec=look.edge, lw=1.1, zorder=3))
+    axes.add_patch(
+        FancyBboxPatch(corner, *size, boxstyle=shape, fc=style.face, ec=style.edge, lw=1.1, zorder=3)
+    )
     bold = "bold" if place.node.winner else "normal"
-    where: dict[str, Any] = {"ha": "center", "va": "center", "color": look.text, "zorder": 4}
+    where: dict[str, Any] = {"ha": "center", "va": "center", "color": style.text, "zorder": 4}
     label = literal(shortened(place.label, letters))
     if place.node.parent is None or not with_number:
         axes.text(place.x, place.y, label, weight=bold, **where)
@@ -182,7 +184,7 @@ def _box(axes: Axes, place: Place, letters: int, *, with_number: bool) -> None:
 
 
 def _margins(axes: Axes, tree: SearchTree, lengths: range) -> None:
-    """Draw a bar per length: by how much log P of the output exceeded that of the first one pruned."""
+    """Draw a bar per length: the margin of the output in log P over the best pruned hypothesis."""
     nearest = tree.nearest
     for one in tree.survival:
         if one.length not in lengths:

@@ -1,4 +1,4 @@
-"""The search of a stack decoder: which phrases, in which order, and what each stack held."""
+"""Search of a stack decoder: phrases of the output, and contents of the stacks."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StackStep:
-    """A phrase of the answer: the source words that it covers, and how its hypothesis stood in its stack."""
+    """Phrase of the output: the source words that it covers, and the rank of its hypothesis in its stack."""
 
     start: int
     stop: int
     target: tuple[str, ...]
-    score: float  # of all that is said so far
-    future: float  # the estimate of what is to come
-    rank: int  # in the stack, from 1, by their sum
+    score: float  # of the hypothesis so far
+    future: float  # estimated score of the rest
+    rank: int  # in the stack, from 1, by score + future
 
 
 @dataclass(frozen=True)
 class Stack:
-    """What happened to the hypotheses that cover so many words."""
+    """Counts of the hypotheses that cover a number of words."""
 
     words: int
     offered: int  # combinations of a hypothesis and an option
@@ -43,17 +43,17 @@ class Stack:
 
 @dataclass(frozen=True)
 class StackSearch(Inspection):
-    """One search from the empty hypothesis to the output."""
+    """Search from the empty hypothesis to the output."""
 
     source: tuple[str, ...]
     answer: str
     score: float
     steps: tuple[StackStep, ...]
     stacks: tuple[Stack, ...]
-    future: tuple[tuple[float, ...], ...]  # [start][length - 1]: the estimate of every span
+    future: tuple[tuple[float, ...], ...]  # [start][length - 1]: estimate of every span
 
     def to_dict(self) -> dict[str, Any]:
-        """Return phrases, stacks and all future costs."""
+        """Return phrases, stacks and future costs."""
         return asdict(self)
 
     def _title(self) -> str:
@@ -71,18 +71,18 @@ class StackSearch(Inspection):
 
 
 def stack_search(translator: PhraseTranslator, text: str, *, beam: int | None = None) -> StackSearch:
-    """The search for the best translation of a text."""
+    """Return the search for the best translation of a text."""
     decoder, words = translator.decode(text, beam=beam)
     sentence = decoder.read(words)
     graph = decoder.search(sentence, keep=True)
-    (answer,) = best(graph, 1)
+    (derivation,) = best(graph, 1)
     length = sentence.length
     future = tuple(tuple(sentence.future[i][i + 1 :]) for i in range(length))
     return StackSearch(
         source=tuple(readable(words.surfaces)),
-        answer=spelled(translator.tokenizers, answer),
-        score=answer.score,
-        steps=tuple(_steps(graph, answer, target_tokens(translator.tokenizers, answer))),
+        answer=spelled(translator.tokenizers, derivation),
+        score=derivation.score,
+        steps=tuple(_steps(graph, derivation, target_tokens(translator.tokenizers, derivation))),
         stacks=tuple(
             Stack(words=size, coverages=len({covered for covered, _ in kept}), **asdict(count))
             for size, (count, kept) in enumerate(zip(graph.stacks, graph.kept, strict=True), 1)
@@ -91,18 +91,18 @@ def stack_search(translator: PhraseTranslator, text: str, *, beam: int | None = 
     )
 
 
-def _steps(graph: SearchGraph, answer: Derivation, tokens: list[str]) -> list[StackStep]:
-    """The steps of the answer, which is the first way to the goal, and where each stood."""
+def _steps(graph: SearchGraph, derivation: Derivation, tokens: list[str]) -> list[StackStep]:
+    """Return the steps of the best derivation, with their ranks."""
     arcs: list[Arc] = [graph.goal.arcs[0]]
     while (previous := arcs[0].previous) is not None and previous.arcs[0].option is not None:
         arcs.insert(0, previous.arcs[0])
-    steps, said, covered = [], 0, 0
-    for number, (arc, piece) in enumerate(zip(arcs, answer.pieces, strict=True)):
+    steps, emitted, covered = [], 0, 0
+    for number, (arc, piece) in enumerate(zip(arcs, derivation.pieces, strict=True)):
         covered += arc.stop - arc.start
-        here = arcs[number + 1].previous if number + 1 < len(arcs) else None
-        future = here.rank - here.score if here else 0.0
+        node = arcs[number + 1].previous if number + 1 < len(arcs) else None
+        future = node.rank - node.score if node else 0.0
         better = sum(one.rank > arc.score + future for _, one in graph.kept[covered - 1])
-        words = tuple(tokens[said : said + len(piece.option.words)])
+        words = tuple(tokens[emitted : emitted + len(piece.option.words)])
         steps.append(StackStep(piece.start, piece.stop, words, arc.score, future, better + 1))
-        said += len(words)
+        emitted += len(words)
     return steps

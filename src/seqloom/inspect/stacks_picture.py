@@ -1,10 +1,10 @@
-"""The search of a stack decoder as a figure: phrases over the source, their scores, and the stacks below."""
+"""Search of a stack decoder as a figure: phrases over the source with their scores, and the stacks below."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seqloom.inspect.grid import Names, label_grid, place_ticks
+from seqloom.inspect.grid import GridLabels, label_grid, place_ticks
 from seqloom.inspect.labels import readable, shortened, text_width
 from seqloom.inspect.picture import BLUE, PAGE, SKY, Style
 from seqloom.inspect.stacks import StackSearch
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 _COVERED, _PRUNED = "#e6edf6", "#d0d5db"
 _COLUMN, _ROW = 0.42, 0.32  # inches on a page
-_SCORES = 2.8  # inches, the width of the panel of scores and ranks
-_COUNTS = 1.8  # inches, the height of the panel of stacks
-_REST = 1.6  # inches, the height of the title and of the labels between and under the panels
+_SCORES = 2.8  # inches, width of the panel of scores and ranks
+_COUNTS = 1.8  # inches, height of the panel of stacks
+_REST = 1.6  # inches, height of the title and of the labels between and below the panels
 
 
 def page_size(search: StackSearch) -> tuple[float, float]:
@@ -42,14 +42,14 @@ def draw_stacks(search: StackSearch, figure: Figure, style: Style) -> None:
     grid[1][1].legend(handles=_legend(), loc="center")
 
 
-def _names(search: StackSearch) -> Names:
+def _names(search: StackSearch) -> GridLabels:
     """Return the source words, and the target phrases in their order."""
     phrases = [shortened(readable(" ".join(step.target))) for step in search.steps]
-    return Names([shortened(readable(word)) for word in search.source], phrases)
+    return GridLabels([shortened(readable(word)) for word in search.source], phrases)
 
 
 def _phrases(axes: Axes, search: StackSearch, cell: tuple[float, float], style: Style) -> None:
-    """Draw a column per source word and a row per phrase: what it covers, and what was covered before."""
+    """Draw a column per source word and a row per phrase, with the words covered by it and before it."""
     shades: list[list[float]] = []
     covered: set[int] = set()
     for step in search.steps:
@@ -65,7 +65,7 @@ def _phrases(axes: Axes, search: StackSearch, cell: tuple[float, float], style: 
 
 
 def _scores(axes: Axes, search: StackSearch, row_height: float, style: Style) -> None:
-    """Draw a bar per phrase: the cost of what is translated and the estimate of what is to come."""
+    """Draw a bar per phrase: the cost so far and the estimated cost of the rest."""
     kept = {stack.words: stack.kept for stack in search.stacks}
     ranks, covered = [], 0
     for row, step in enumerate(search.steps):
@@ -103,7 +103,7 @@ def _counts(axes: Axes, search: StackSearch, cell: float, style: Style) -> None:
     axes.set_xlim(-0.5, len(search.stacks) - 0.5)
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("hypotheses")
-    axes.set_xlabel("stack: source words covered (bold: on the way to the output)")
+    axes.set_xlabel("stack: source words covered (bold: on the path of the output)")
 
 
 def _legend() -> list[Any]:
@@ -111,7 +111,7 @@ def _legend() -> list[Any]:
 
     return [
         Patch(fc=BLUE, label="cost so far; kept"),
-        Patch(fc=SKY, label="estimated rest;\nrecombined"),
+        Patch(fc=SKY, label="estimated future cost;\nrecombined"),
         Patch(fc=_PRUNED, label="pruned"),
-        Patch(fc=_COVERED, ec="0.85", label="covered before"),
+        Patch(fc=_COVERED, ec="0.85", label="covered earlier"),
     ]

@@ -1,4 +1,4 @@
-"""How much every token of a text surprises a model."""
+"""Surprisal of every token of a text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqloom.inspect.grid import name_bars
+from seqloom.inspect.grid import label_bars
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END, joined_words, labels, words_of
 from seqloom.inspect.picture import BLUE, VERMILLION, Style
@@ -17,13 +17,13 @@ from seqloom.inspect.picture import BLUE, VERMILLION, Style
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST = 32  # bars of a row; a longer text is grouped by word, and then cut
+_MOST = 32  # bars per row; longer texts are grouped by word, and then truncated
 _ON_A_SLIDE = 2  # texts
 
 
 @dataclass(frozen=True)
 class Surprisals(Inspection):
-    """Texts, each as its tokens and their log-probabilities; the last may be that of the end."""
+    """Texts as tokens and their log-probabilities; the last one may be that of the end."""
 
     texts: Sequence[tuple[Sequence[str], Sequence[float]]]
 
@@ -33,7 +33,7 @@ class Surprisals(Inspection):
         return {"texts": list(rows)}
 
     def _title(self) -> str:
-        return "Surprisal of every token (orange: the largest)"
+        return "Surprisal of every token (orange: largest)"
 
     def _rows(self) -> list[tuple[list[str], list[float]]]:
         return [_shown(_named(*text), _bits(text[1])) for text in self.texts]
@@ -48,11 +48,11 @@ class Surprisals(Inspection):
         most = max((max(bits) for _, bits in rows if bits), default=1.0)
         widest = max((len(bits) for _, bits in rows), default=1)
         panels = figure.subplots(max(1, len(rows)), 1, squeeze=False)[:, 0]
-        room = (style.size or self._size())[0] - 1
+        width = (style.size or self._size())[0] - 1
         for panel, (names, bits) in zip(panels, rows, strict=False):
             top = max(bits, default=0.0)
             panel.bar(range(len(bits)), bits, color=[VERMILLION if one == top else BLUE for one in bits])
-            name_bars(panel, names, room * len(names) / max(widest, 1), style)
+            label_bars(panel, names, width * len(names) / max(widest, 1), style)
             panel.set_xlim(-0.6, widest - 0.4)
             panel.set_ylim(0, 1.05 * most)
         for panel in panels:
@@ -66,12 +66,12 @@ def _bits(log_probs: Sequence[float]) -> list[float]:
 
 
 def _named(tokens: Sequence[str], log_probs: Sequence[float]) -> list[str]:
-    """Return as many tokens as there are log-probabilities; one too many is the end."""
+    """Return one token per log-probability; an extra log-probability is that of the end."""
     return [*tokens, END][: len(log_probs)]
 
 
 def _shown(tokens: list[str], bits: list[float]) -> tuple[list[str], list[float]]:
-    """Return the labels and the heights of the bars; the surprisal of a word is the sum of its tokens'."""
+    """Return labels and heights of the bars; the surprisal of a word is the sum over its tokens."""
     words = joined_words(tokens) if len(tokens) > _MOST else None
     if words:
         tokens, bits = words, np.bincount(words_of(tokens), weights=bits).tolist()

@@ -1,4 +1,4 @@
-"""A dependency tree as a model with model.positions=syntax sees it: r(i, j) of all words, as a heat map."""
+"""Heat map of the relative positions r(i, j) in a dependency tree, as used by model.positions=syntax."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from seqloom.data.syntax import parse_heads
 from seqloom.data.tables import Malformed
 from seqloom.errors import SeqloomError
-from seqloom.inspect.grid import Names, color_bar, label_grid
+from seqloom.inspect.grid import GridLabels, color_bar, label_grid
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import readable, shortened
 from seqloom.inspect.picture import Style
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TreePositionGrid(Inspection):
-    """The words of a text, their depths in its tree, and their relative structural positions."""
+    """Words of a text with their depths and relative positions in its dependency tree."""
 
     words: tuple[str, ...]
     depths: tuple[int, ...]
@@ -36,9 +36,9 @@ class TreePositionGrid(Inspection):
     def _title(self) -> str:
         return "Relative positions in a dependency tree"
 
-    def _names(self) -> Names:
+    def _names(self) -> GridLabels:
         words = [shortened(readable(word)) for word in self.words]
-        return Names(words, [f"{word}  {depth}" for word, depth in zip(words, self.depths, strict=True)])
+        return GridLabels(words, [f"{word}  {depth}" for word, depth in zip(words, self.depths, strict=True)])
 
     def _size(self) -> tuple[float, float]:
         return self._names().page_size()
@@ -58,15 +58,17 @@ class TreePositionGrid(Inspection):
 
 
 def syntax_positions(text: str, heads: str) -> TreePositionGrid:
-    """Return the positions of the words of a text in its dependency tree, given one head per word."""
+    """Return the positions of words in a dependency tree, given as one head per word."""
     try:
         tree = parse_heads(heads, text)
     except Malformed as fault:
-        raise SeqloomError(f"{heads!r} is no tree of {text!r}: {fault}.", "give one head per word") from fault
+        raise SeqloomError(
+            f"{heads!r} is not a tree of {text!r}: {fault}.", "give one head per word"
+        ) from fault
     depth, relative = (part[0].tolist() for part in tree_positions(torch.tensor([tree], dtype=torch.long)))
     return TreePositionGrid(tuple(text.split()), tuple(depth), tuple(map(tuple, relative)))
 
 
 def tree_picture(text: str, heads: str, path: str | Path, *, title: str = "", style: str = "page") -> None:
-    """Write the positions of the words of a text in its tree, in the format that the suffix names."""
+    """Write a figure of the positions of words in a dependency tree; the suffix selects the format."""
     syntax_positions(text, heads).save(path, title=title, style=style)

@@ -1,4 +1,4 @@
-"""A trellis as a figure: tokens from left to right, states from top to bottom, the best path through them."""
+"""Trellis as a figure: tokens from left to right, states from top to bottom, and the best path."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_SHOWN = 0.02  # a state that is never as probable is left out, unless the path goes there
-_NUMBERED = 0.005  # a probability that rounds to at least one per cent is written
+_SHOWN = 0.02  # states that are never this probable are omitted, unless they are on the best path
+_NUMBERED = 0.005  # probabilities that round to at least one per cent are printed
 _COLUMN, _ROW = 0.9, 0.44  # inches on a page
 _RADIUS, _DOT = 0.19, 0.04  # inches
 _SLIDE_ROWS = 10
@@ -27,7 +27,7 @@ _EDGE = "#5b87bd"
 
 @dataclass(frozen=True)
 class HiddenStates(Inspection):
-    """The hidden states of a text: how probable each is at every token, and the best path."""
+    """Hidden states of a text: posteriors at every token, and the best path."""
 
     trellis: Trellis
 
@@ -64,12 +64,12 @@ class HiddenStates(Inspection):
             width, height = (style.size[0] - 3) / columns, (style.size[1] - 2.2) / len(rows)
         _circles(axes, trellis, rows, min(width, height), style)
         self._label(axes, states, width, height, style)
-        left_out = len(trellis.states) - len(rows)
-        note = f"; {left_out} less probable states are left out" if left_out else ""
+        omitted = len(trellis.states) - len(rows)
+        note = f"; {omitted} less probable states are omitted" if omitted else ""
         figure.supxlabel(f"numbers: P(state | text) in %{note}", size="medium")
 
     def _label(self, axes: Axes, states: list[int], width: float, height: float, style: Style) -> None:
-        """Name tokens above and states to the left."""
+        """Label tokens above and states to the left."""
         tokens, names = labels(self.trellis.tokens), self._names()
         widest = max(text_width(token, style.text) for token in tokens)
         place_ticks(axes.xaxis, tokens, width, min(widest, 1.2 * style.line))
@@ -86,12 +86,12 @@ class HiddenStates(Inspection):
 
 
 def hidden_states(model: HasTrellis, tokenizers: TokenizerPair, text: str) -> HiddenStates:
-    """Return the hidden states that a model sees in a text."""
+    """Return the hidden states of a text under a model."""
     return HiddenStates(model.trellis(text, tokenizers))
 
 
 def shown_states(trellis: Trellis, most: int | None = None) -> list[int]:
-    """Return the states that matter for the text, in order: those of the path, up to a maximum number."""
+    """Return the states to show, in order: those of the best path, then the most probable up to a maximum."""
     peaks = trellis.posteriors.amax(0).tolist()
     likely = sorted((state for state, peak in enumerate(peaks) if peak >= _SHOWN), key=lambda one: -peaks[one])
     path = set(trellis.path)
@@ -105,7 +105,7 @@ def _share(log_prob: float) -> str:
 
 
 def _edges(axes: Axes, trellis: Trellis, t: int, rows: dict[int, int]) -> None:
-    """Draw the ways from the states at t − 1 to those at t, the stronger the more probable."""
+    """Draw the transitions from the states at t − 1 to those at t; opacity shows the probability."""
     for source, low in rows.items():
         for target, high in rows.items():
             # The square root keeps improbable transitions visible.
@@ -115,23 +115,23 @@ def _edges(axes: Axes, trellis: Trellis, t: int, rows: dict[int, int]) -> None:
 
 
 def _circles(axes: Axes, trellis: Trellis, rows: dict[int, int], cell: float, style: Style) -> None:
-    """Draw a circle per state and token, darker the more probable, with its probability if there is room."""
+    """Draw a circle per state and token, darker if more probable, with its probability if there is space."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
     shades = colormaps["Blues"]
     radius = min(_RADIUS * style.text / PAGE.text, 0.45 * cell)
-    has_room = 2 * radius >= text_width("100", style.text)
+    has_space = 2 * radius >= text_width("100", style.text)
     for t, chances in enumerate(trellis.posteriors.tolist()):
         for state, row in rows.items():
             chance, chosen = chances[state], trellis.path[t] == state
             large = chosen or chance >= _NUMBERED
-            look: dict[str, Any] = {
+            marker: dict[str, Any] = {
                 "mfc": to_hex(shades(0.9 * chance)),
                 "mec": VERMILLION if chosen else "#c3cbd6",
                 "mew": (0.2 if chosen else 0.08) * style.text,
             }
-            axes.plot([t], [row], "o", ms=2 * 72 * (radius if large else _DOT), zorder=3, **look)
-            if large and has_room:
+            axes.plot([t], [row], "o", ms=2 * 72 * (radius if large else _DOT), zorder=3, **marker)
+            if large and has_space:
                 color = "white" if chance > 0.5 else "0.25"
                 axes.text(t, row, f"{100 * chance:.0f}", color=color, ha="center", va="center", zorder=4)

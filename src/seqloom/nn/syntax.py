@@ -32,9 +32,7 @@ def tree_positions(heads: Tensor) -> TreePositions:
     separate tree, and no position of a word depends on them.
     """
     position = torch.arange(heads.shape[1], device=heads.device)
-    word = (
-        torch.where(heads == CONTINUES, 0, position).cummax(dim=1).values
-    )  # the first token of each token's word
+    word = torch.where(heads == CONTINUES, 0, position).cummax(dim=1).values  # first token of each token's word
     parent = torch.where(heads > 0, heads - 1, position)  # a first token's parent; a root is its own parent
     depth, reached = torch.zeros_like(heads), word
     on_path = word.unsqueeze(2) == word.unsqueeze(1)  # (B, S, S): j's word is i's word or an ancestor

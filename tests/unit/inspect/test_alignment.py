@@ -37,7 +37,7 @@ def test_tokens_know_their_words(pieces: list[str], words: list[int]) -> None:
 
 
 def test_a_tokenizer_that_sees_other_words_is_told() -> None:
-    with pytest.raises(SeqloomError, match="sees 1 words where white space leaves 2"):
+    with pytest.raises(SeqloomError, match="finds 1 words, white space separates 2"):
         token_words(Pieces("▁hello"), "hello you")  # type: ignore[arg-type]
 
 

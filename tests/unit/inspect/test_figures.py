@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import seqloom
 from seqloom.errors import SeqloomError
 from seqloom.inspect.inspection import Inspection
-from seqloom.inspect.looks import display_names, line_styles
+from seqloom.inspect.line_styles import display_names, line_styles
 from seqloom.inspect.picture import COLORS, PAGE, SLIDE, STYLES, MissingGlyphWarning, canvas
 from support.figure_checks import figure_faults
 from support.figures import BENCHMARKS, FIGURES, INSPECTIONS, attention, gradients

@@ -122,7 +122,7 @@ def test_a_model_without_embeddings_or_gradients_is_an_error() -> None:
         def hidden(self, batch: Batch) -> torch.Tensor:
             return torch.zeros(1, 5, 2)
 
-    with pytest.raises(SeqloomError, match="Blind cannot be inspected: it has no embedding of each side"):
+    with pytest.raises(SeqloomError, match="Blind cannot be inspected: it does not have an embedding"):
         measure_gradients(Blind(), [batch(LONG)])
     with pytest.raises(SeqloomError, match="Linear cannot be inspected: it is not trained by gradient"):
         measure_gradients(nn.Linear(1, 1), [batch(LONG)])

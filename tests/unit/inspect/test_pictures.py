@@ -63,8 +63,8 @@ def test_intervals_reach_their_ends_and_lie_beside_each_other() -> None:
 def test_a_slide_says_that_a_part_of_a_long_search_is_left_out() -> None:
     translator = seqloom.load(RUNS / "transformer")
     short, long = (search_tree(translator, line) for line in ("", "the old cat hides the dog ."))
-    assert "left out" in long.plot(style="slide").axes[-1].get_xlabel()
-    assert "left out" not in long.plot().axes[-1].get_xlabel() + short.plot(style="slide").axes[-1].get_xlabel()
+    assert "omitted" in long.plot(style="slide").axes[-1].get_xlabel()
+    assert "omitted" not in long.plot().axes[-1].get_xlabel() + short.plot(style="slide").axes[-1].get_xlabel()
 
 
 def test_no_buckets_is_an_error() -> None:

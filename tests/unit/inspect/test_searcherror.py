@@ -16,7 +16,7 @@ from seqloom.decode.ranking import Ranking
 from seqloom.decode.rules import Rules
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
-from seqloom.inspect.likely import Likely, enough_to_rank, floor_to_win
+from seqloom.inspect.pruned_model import PrunedModel, enough_to_rank, floor_to_win
 from seqloom.inspect.searcherror import search_errors
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
@@ -107,7 +107,7 @@ def test_best_answers_that_say_nothing_are_counted(tokenizers: TokenizerPair) ->
 
 
 def test_no_lines_are_an_error(tokenizers: TokenizerPair) -> None:
-    with pytest.raises(SeqloomError, match="There is no line to search for"):
+    with pytest.raises(SeqloomError, match="no lines to translate"):
         search_errors(_translator(tokenizers), ["", " "], [1])
 
 
@@ -132,9 +132,9 @@ def test_a_step_keeps_its_likeliest_tokens_and_those_of_a_prefix(tokenizers: Tok
     last = torch.tensor([BOS])
     whole = model.step(memory, state, last).log_probs[0]
     order = whole.argsort(descending=True).tolist()
-    few = Likely(model, most=2, always=order[-1:]).step(memory, state, last).log_probs[0]
+    few = PrunedModel(model, most=2, always=order[-1:]).step(memory, state, last).log_probs[0]
     assert few.isfinite().nonzero().flatten().tolist() == sorted([*order[:2], order[-1]])
-    high = Likely(model, floor=float(whole[order[2]])).step(memory, state, last).log_probs[0]
+    high = PrunedModel(model, floor=float(whole[order[2]])).step(memory, state, last).log_probs[0]
     assert high.isfinite().nonzero().flatten().tolist() == sorted(order[:3])
 
 

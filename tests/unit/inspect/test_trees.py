@@ -21,7 +21,7 @@ def test_one_word_is_a_picture(tmp_path: Path) -> None:
 
 
 def test_what_is_no_tree_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(SeqloomError, match="'2 1' is no tree of 'dogs bark': the heads have no root"):
+    with pytest.raises(SeqloomError, match="'2 1' is not a tree of 'dogs bark': the heads have no root"):
         tree_picture("dogs bark", "2 1", tmp_path / "a.png")
     with pytest.raises(SeqloomError, match="cannot be written as"):
         tree_picture("Go", "0", tmp_path / "a.gif")

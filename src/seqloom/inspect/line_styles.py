@@ -1,4 +1,4 @@
-"""The look of each model: the same colour in all figures, and a name instead of a path."""
+"""Line styles and display names of models, the same in all figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seqloom.inspect.picture import COLORS
 
 
 class LineStyle(NamedTuple):
-    """How the lines and bars of a model are drawn."""
+    """Style of the lines and bars of a model."""
 
     color: str
     line: str
@@ -20,7 +20,7 @@ class LineStyle(NamedTuple):
 
 
 _LINES = (("-", ""), ("--", "//"), ("-.", "xx"))  # with their hatches
-# The order fixes the looks of the models that are compared most often; any other name has a look of its own.
+# The order fixes the styles of the models that are compared most often; other names get one by hash.
 _KNOWN = (
     *("transformer", "lstm-last", "lstm-bilinear", "gru-last", "phrase", "rnn-last", "lstm-additive"),
     *("lm", "ngram", "prefix-lm", "hmm", "mlm", "transformer-relative", "hmm-lm"),
@@ -28,17 +28,17 @@ _KNOWN = (
 
 
 def line_styles(names: Sequence[str]) -> dict[str, LineStyle]:
-    """Return a look for each name: its usual one, or the next that no earlier name has taken."""
+    """Return a style for each name: its default, or the next one that is still free."""
     found: dict[str, LineStyle] = {}
     for name in names:
-        group, color = divmod(_usual(name), len(COLORS))
-        turned = COLORS[color:] + COLORS[:color]
-        order = [LineStyle(one, *line) for line in _LINES[group:] + _LINES[:group] for one in turned]
-        found[name] = next((look for look in order if look not in found.values()), order[0])
+        group, color = divmod(_default(name), len(COLORS))
+        rotated = COLORS[color:] + COLORS[:color]
+        order = [LineStyle(one, *line) for line in _LINES[group:] + _LINES[:group] for one in rotated]
+        found[name] = next((style for style in order if style not in found.values()), order[0])
     return found
 
 
-def _usual(name: str) -> int:
+def _default(name: str) -> int:
     model = name.partition(" ")[0]  # without the folder of the run
     return _KNOWN.index(model) if model in _KNOWN else crc32(model.encode()) % len(COLORS)
 
@@ -47,8 +47,8 @@ def display_names(models: Sequence[str], runs: Sequence[str | Path]) -> list[str
     """Return the model name of each run, followed by its folder where several runs have the same model."""
     short = [f"{model} ({Path(run).name})" for model, run in zip(models, runs, strict=True)]
     full = [f"{model} ({run})" for model, run in zip(models, runs, strict=True)]
-    often, oftener = Counter(models), Counter(short)
+    models_count, short_count = Counter(models), Counter(short)
     return [
-        model if often[model] == 1 else near if oftener[near] == 1 else far
-        for model, near, far in zip(models, short, full, strict=True)
+        model if models_count[model] == 1 else brief if short_count[brief] == 1 else long
+        for model, brief, long in zip(models, short, full, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""A model that says only what can matter, so that the slow searches need not look at a whole vocabulary."""
+"""A model restricted to the tokens that can affect a search, so that slow searches skip the rest."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from seqloom.decode.options import BeamOptions
 from seqloom.decode.ranking import Ranking
 from seqloom.types import Batch, Step, StepModel, Tree
 
-_ROUNDING = 1e-4  # below what a token needs, lest a rounding error lose the very answer that set the mark
+_ROUNDING = 1e-4  # tolerance, so that a rounding error does not exclude the best known output itself
 
 
 @dataclass(frozen=True)
-class Likely(StepModel):
-    """Leaves a step its `most` likeliest tokens, those of at least `floor`, and the tokens of a prefix."""
+class PrunedModel(StepModel):
+    """Model whose steps keep the `most` likely tokens with log P of at least `floor`, and those in `always`."""
 
     model: StepModel
     most: int | None = None
@@ -41,19 +41,19 @@ class Likely(StepModel):
 
 
 def enough_to_rank(plan: BeamOptions, ranks: int, longest: int) -> int:
-    """How many likeliest tokens of every hypothesis hold the first `ranks` continuations of its group.
+    """Return how many top tokens per hypothesis are enough to find the best `ranks` continuations of a group.
 
-    One that is among them has at most `ranks` - 1 better ones, apart from tokens that earlier groups made dear
-    and those that the rules take out: padding, start and end, what is forbidden, what would be a repetition.
+    A continuation among these has at most `ranks` - 1 better ones, apart from tokens penalised by the diversity
+    of earlier groups and tokens excluded by rules: PAD, BOS, EOS, forbidden tokens and repetitions.
     """
-    dear = plan.beam if plan.diversity else 0
-    return ranks + dear + 3 + len(plan.rules.forbidden) + (longest if plan.rules.no_repeat else 0)
+    penalised = plan.beam if plan.diversity else 0
+    return ranks + penalised + 3 + len(plan.rules.forbidden) + (longest if plan.rules.no_repeat else 0)
 
 
 def floor_to_win(ranking: Ranking, score: float, longest: int) -> float:
-    """The log P below which a single token rules out a better score than this one, whatever else is said.
+    """Return the log P below which a single token rules out a score better than `score`.
 
-    log P of an answer is at most that of each of its tokens, so (log p + reward · n) / norm(n) > score must
+    log P of an output is at most that of each of its tokens, so (log p + reward · n) / norm(n) > score must
     hold for some length n.
     """
     needed = (score * ranking.divisor(n) - ranking.reward * n for n in range(1, longest + 1))
