@@ -83,7 +83,7 @@ def check_suffix(path: Path, formats: Sequence[str] = SUFFIXES) -> None:
     """Raise an error unless the file name ends in one of the formats."""
     if path.suffix.lower() not in formats:
         raise SeqloomError(
-            f"Unsupported figure format {path.suffix or '(no suffix)'}: {path}.",
+            f"A figure cannot be written as {path.suffix or 'a file without suffix'}: {path}.",
             f"use a file name that ends in {', '.join(formats)}",
         )
 
@@ -94,7 +94,7 @@ def require_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise SeqloomError(
-            "Figures need matplotlib, which is not installed.", "run: pip install 'seqloom[plot]'"
+            "Figures need matplotlib, which is not installed.", "pip install 'seqloom[plot]'"
         ) from error
 
 

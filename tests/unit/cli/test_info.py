@@ -171,7 +171,7 @@ def test_the_cost_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     [
         ({"length": 0}, "length must be at least 1 token, got 0"),
         ({"set_": ["model.positions=learned", "model.max_length=9"]}, "9 learned positions"),
-        ({"plot": Path("cost.txt")}, "Unsupported figure format .txt"),
+        ({"plot": Path("cost.txt")}, "cannot be written as .txt"),
         ({"set_": ["model.width=80000000000"]}, "The model transformer cannot be built"),
         ({"cost": False}, "small.yaml is a file, not a run directory"),
         ({"cost": False, "set_": ["model.layers=1"]}, "--set needs a YAML file"),

@@ -1,4 +1,4 @@
-"""Links from attention over tokens, and the picture of a pair."""
+"""Links from attention over tokens, and the figure of an aligned pair."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Pieces:
         (["▁", "<0xE2>", "<0x82>", "▁you"], [0, 0, 0, 1]),
     ],
 )
-def test_tokens_know_their_words(pieces: list[str], words: list[int]) -> None:
+def test_token_words(pieces: list[str], words: list[int]) -> None:
     assert token_words(Pieces(*pieces), "hello you") == words  # type: ignore[arg-type]
 
 
-def test_a_tokenizer_that_sees_other_words_is_told() -> None:
+def test_a_tokenizer_with_other_words_is_an_error() -> None:
     with pytest.raises(SeqloomError, match="finds 1 words, white space separates 2"):
         token_words(Pieces("▁hello"), "hello you")  # type: ignore[arg-type]
 
@@ -53,7 +53,7 @@ def pair(gold: Gold | None = None) -> AlignedPair:
     return AlignedPair(["a", "$b$"], ["x", "y", "z"], sure, sure / 2, [(0, 0), (1, 1)], gold)
 
 
-def test_the_picture_shows_links_and_gold(tmp_path: Path) -> None:
+def test_the_figure_shows_links_and_gold(tmp_path: Path) -> None:
     from matplotlib.image import imread
 
     plain, framed, bare = (tmp_path / f"{name}.png" for name in ("plain", "framed", "bare"))
@@ -62,7 +62,7 @@ def test_the_picture_shows_links_and_gold(tmp_path: Path) -> None:
     one = pair()
     AlignedPair(one.source, one.target, one.forward, one.backward, []).save(bare)
     orange = [_orange(np.asarray(imread(path))) for path in (plain, framed, bare)]
-    assert orange[0] > orange[2] + 40 and orange[1] > orange[2] + 40  # the legend has a dot of its own
+    assert orange[0] > orange[2] + 40 and orange[1] > orange[2] + 40  # the legend has a dot too
 
 
 def _orange(pixels: np.ndarray) -> int:
@@ -70,7 +70,7 @@ def _orange(pixels: np.ndarray) -> int:
     return int(((red > 0.85) & (green > 0.55) & (green < 0.7) & (blue < 0.2)).sum())
 
 
-def test_a_picture_needs_a_known_suffix(tmp_path: Path) -> None:
+def test_a_figure_needs_a_known_suffix(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match="cannot be written as"):
         pair().save(tmp_path / "pair.xyz")
 

@@ -39,7 +39,7 @@ def test_phonemes_and_letters_stay_as_they_are() -> None:
     assert labels(TARGET) == TARGET
 
 
-def test_labels_are_printable_and_not_endless() -> None:
+def test_labels_are_printable_and_truncated() -> None:
     assert labels(["a\tb"]) == ["a�b"]
     assert len(labels(["x" * 100])[0]) == 24
 
@@ -47,7 +47,7 @@ def test_labels_are_printable_and_not_endless() -> None:
 # -- data
 
 
-def test_data_goes_into_json_and_names_the_end() -> None:
+def test_data_is_json_with_an_end_token() -> None:
     alignment = tuple(map(tuple, [*WEIGHTS, [0.0, 0.0, 1.0]]))
     hypothesis = Hypothesis(
         "K AE1 T", -0.5, tokens=tuple(TARGET), source_tokens=tuple(SOURCE), alignment=alignment
@@ -65,7 +65,7 @@ def test_a_hypothesis_without_attention_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "weights, message", [(WEIGHTS[:1], "1 x 3 but .* 3 target and 3 source"), ([[1], [1, 2]], "differ")]
+    "weights, message", [(WEIGHTS[:1], "1 x 3, but .* 3 target and 3 source"), ([[1], [1, 2]], "differ")]
 )
 def test_weights_of_the_wrong_shape_are_an_error(
     weights: list[list[float]], message: str, tmp_path: Path
@@ -89,7 +89,7 @@ def test_text_shades_by_weight() -> None:
     ]
 
 
-def test_text_turns_source_tokens_upright_when_the_line_is_too_short() -> None:
+def test_source_tokens_are_vertical_if_the_line_is_too_short() -> None:
     words = [f"word{i}" for i in range(9)]
     grid = np.eye(9).tolist()
     wide, narrow = attention_text(words, words, grid), attention_text(words, words, grid, width=40)
@@ -106,7 +106,7 @@ def test_text_aligns_wide_characters_by_their_cells() -> None:
     assert cell_len(first) == 2 + 1 + 4
 
 
-def test_text_of_nothing_but_zeros_is_blank() -> None:
+def test_text_of_zero_weights_is_blank() -> None:
     assert attention_text(["a"], ["b"], [[0.0]]).splitlines() == ["  a", "b"]
 
 
@@ -125,7 +125,7 @@ def test_target_tokens_go_down_and_source_tokens_across(tmp_path: Path) -> None:
     assert columns.mean() < 0.25 * width
 
 
-def test_small_grids_are_not_blown_up_and_large_ones_stay_bounded() -> None:
+def test_the_size_of_small_and_large_grids_is_bounded() -> None:
     def width(tokens: int) -> float:
         names = tuple(f"▁t{number}" for number in range(tokens))
         return float(Attention(names, names, np.eye(tokens)).plot().get_size_inches()[0])
@@ -135,7 +135,7 @@ def test_small_grids_are_not_blown_up_and_large_ones_stay_bounded() -> None:
     assert width(300) < 26
 
 
-def test_dollars_say_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_dollar_signs_are_not_formulas(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for suffix in (".png", ".svg", ".pdf"):
@@ -157,7 +157,7 @@ def test_long_sides_are_grouped_by_word() -> None:
 
 
 @pytest.mark.parametrize("token", ["今天" * 20, "0.03s"])
-def test_without_words_there_is_nothing_to_group(token: str) -> None:
+def test_tokens_that_form_no_words_are_not_grouped(token: str) -> None:
     found = Attention((token,) * 40, ("a",), np.full((1, 40), 0.025))
     assert found.shown().source == found.source
 
@@ -179,7 +179,7 @@ assert "torch" not in sys.modules
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_another_suffix_is_an_error(tmp_path: Path) -> None:
+def test_an_unknown_suffix_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match=r"cannot be written as \.bmp") as caught:
         attention_picture(SOURCE, TARGET, WEIGHTS, tmp_path / "x.bmp")
     assert ".png, .svg, .pdf" in caught.value.hint
@@ -187,7 +187,7 @@ def test_another_suffix_is_an_error(tmp_path: Path) -> None:
         attention_picture(SOURCE, TARGET, WEIGHTS, tmp_path / "x")
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match=r"cannot be written: No such file"):
         attention_picture(SOURCE, TARGET, WEIGHTS, tmp_path / "no" / "x.png")
 
@@ -199,7 +199,7 @@ def test_missing_matplotlib_names_the_extra(tmp_path: Path, monkeypatch: pytest.
     assert caught.value.hint == "pip install 'seqloom[plot]'"
 
 
-def test_a_picture_can_be_kept_instead_of_written(tmp_path: Path) -> None:
+def test_a_figure_can_be_returned_instead_of_written(tmp_path: Path) -> None:
     found = attention_picture(SOURCE, TARGET, WEIGHTS)
     assert found.plot().axes and found.to_dict()["target"][0] == TARGET[0]
     assert attention_picture(SOURCE, TARGET, WEIGHTS, str(tmp_path / "x.png")).to_dict() == found.to_dict()

@@ -1,4 +1,4 @@
-"""What a model costs: the prediction is what is counted, for everything that is registered."""
+"""Cost of models: predicted and counted FLOPs agree for every registered architecture."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from seqloom.registry import architecture, architectures
 from seqloom.types import Vocabularies
 
 SMALL = {"size": "tiny", "width": 12, "heads": 3, "ffn": 20, "layers": 2, "decoder_layers": 1}
-# What no registered name chooses and what changes a formula.
+# Options that change a formula and that no registered name sets.
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "window": ("transformer", {"encoder": {"attention": "window", "window": 5, "block": 4}}),
     "bigbird-blocks": ("transformer", {"encoder": {"attention": "bigbird", "block": 3}}),
@@ -49,7 +49,7 @@ SHARED, SEPARATE = Vocabularies(23, 23, True), Vocabularies(29, 19, False)
 
 
 def _build(name: str, vocabularies: Vocabularies = SEPARATE, **fields: Any) -> Any:
-    """A small model of a registered name, or one of the variants."""
+    """Return a small model with a registered name, or one of the variants."""
     base, chosen = VARIANTS.get(name, (name, {}))
     entry = architecture(base)
     small = {key: value for key, value in SMALL.items() if key in entry.settings.model_fields}
@@ -74,7 +74,7 @@ def test_predicted_flops_are_the_counted_ones(name: str, length: int) -> None:
     forward, backward = count_flops(model, example_batch(length))
     predicted = predict(model, length).total.cost
     assert predicted.forward == forward > 0
-    # An encoder's first state is zeros and wants no gradient: one product of one position is left out.
+    # The first state of an encoder is zero and needs no gradient, which saves one product of one position.
     assert predicted.backward == pytest.approx(backward, rel=0.1 / length)
 
 
@@ -89,7 +89,7 @@ def test_every_parameter_is_counted_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["transformer", "window", "bigbird-blocks", "linformer-per-head", "lm"])
 def test_the_count_agrees_with_attention_by_plain_products(name: str) -> None:
-    """Torch's counter does not know the fused kernel of the processor; plain products it counts by itself."""
+    """Torch's counter does not support the fused CPU kernel, but it counts plain products."""
     model, batch = _build(name), example_batch(30)
     with sdpa_kernel(SDPBackend.MATH):
         with FlopCounterMode(display=False) as forward:
@@ -97,10 +97,8 @@ def test_the_count_agrees_with_attention_by_plain_products(name: str) -> None:
         with FlopCounterMode(display=False) as backward:
             loss.backward()
     counted, plain = count_flops(model, batch), (forward.get_total_flops(), backward.get_total_flops())
-    if name in (
-        "window",
-        "bigbird-blocks",
-    ):  # computed again, the fused kernel gives all and plain products half
+    # On recomputation, the fused kernel repeats all of it and plain products half.
+    if name in ("window", "bigbird-blocks"):
         assert (counted[0], counted[1] > plain[1]) == (plain[0], True)
     else:
         assert counted == plain
@@ -115,13 +113,13 @@ def test_the_numbers_of_a_transformer_by_hand() -> None:
     feed_forward, output = _part(prediction, "decoder feed-forward"), _part(prediction, "output")
     assert feed_forward.cost.forward == 2 * n * (2 * d * f)
     assert output.cost.forward == 2 * n * d * v
-    assert output.parameters == v  # the matrix is the embedding's
+    assert output.parameters == v  # the matrix is tied to the embedding
     assert _part(prediction, "embeddings").parameters == (29 + 19) * d
     for part in prediction.parts:
         assert part.cost.backward == 2 * part.cost.forward
 
 
-def test_blocks_computed_again_cost_a_third_pass() -> None:
+def test_recomputed_blocks_cost_a_third_pass() -> None:
     n, block, model = 32, 4, _build("transformer", encoder={"attention": "window", "window": 4, "block": 4})
     attention = _part(predict(model, n), "encoder window")
     matrices, pairs = 2 * n * 4 * 12 * 12, 2 * 2 * n * (3 * block) * 12
@@ -130,8 +128,8 @@ def test_blocks_computed_again_cost_a_third_pass() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_is_kept_is_predicted(name: str) -> None:
-    """Kernels keep more than the equations need: indices, copies, and the fused LSTM a workspace."""
+def test_predicted_memory_is_close_to_the_measured_one(name: str) -> None:
+    """Kernels keep more than the equations need: indices, copies, and a workspace of the fused LSTM."""
     model = _build(name, width=60)
     measured = kept_bytes(model, example_batch(32))
     share = predict(model, 32).total.cost.kept / measured
@@ -140,20 +138,20 @@ def test_what_is_kept_is_predicted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["transformer", "transformer-postnorm", "window", "linformer-per-head", "mlm"])
-def test_of_a_plain_transformer_the_prediction_is_exact(name: str) -> None:
+def test_predicted_memory_of_a_plain_transformer_is_exact(name: str) -> None:
     for dropout in (0.0, 0.3):
         model = _build(name, dropout=dropout)
         measured = kept_bytes(model, example_batch(40))
         assert predict(model, 40).total.cost.kept == pytest.approx(measured, rel=0.02)
 
 
-def test_weights_are_not_kept_and_nothing_without_a_gradient() -> None:
+def test_weights_and_tensors_without_gradient_are_not_kept() -> None:
     model = nn.Linear(1000, 2)
     model.hidden = lambda x: x @ model.weight.t()  # type: ignore[assignment, unused-ignore]
     assert kept_bytes(model, torch.ones(3, 1000)) == 3 * 2 * 4  # type: ignore[arg-type]
 
 
-def test_the_classic_table() -> None:
+def test_the_table_of_layers() -> None:
     n, d = 40, 12
     assert _layers("transformer", n)["self-attention"] == Layer(
         "self-attention", n, d, "O(n² d)", n * n * d, sequential=1, path=1
@@ -172,26 +170,26 @@ def test_the_classic_table() -> None:
     assert (linformer.operations, linformer.sequential, linformer.path) == (5 * n * d, 1, 1)
 
 
-def test_blocks_that_see_everything_are_full_attention() -> None:
+def test_blocks_that_attend_to_all_are_full_attention() -> None:
     assert _layers("window", 6)["self-attention"].path == 1
     assert "bigbird" not in _layers("bigbird-blocks", 9)
 
 
-def test_a_window_of_one_position_leads_nowhere() -> None:
+def test_a_window_of_one_position_has_no_path() -> None:
     fields = {"encoder": {"attention": "window", "window": 0, "block": 4}}
     assert _layers("transformer", 9, **fields)["window"].path is None
 
 
-def test_attention_that_feeds_the_next_step_waits_for_it() -> None:
+def test_attention_with_input_feeding_is_sequential() -> None:
     assert _layers("lstm-dot", 9)["attention"].sequential == 1
     assert _layers("feeding", 9)["attention"].sequential == 9
 
 
-def test_a_language_model_sees_both_sides_in_a_row() -> None:
+def test_a_language_model_processes_both_sides_as_one_sequence() -> None:
     assert _layers("prefix-lm", 9)["self-attention"].positions == 18
 
 
-def test_a_part_without_a_rule_is_named() -> None:
+def test_a_module_without_a_rule_is_listed() -> None:
     model = _build("transformer")
     model.extra = nn.Conv1d(2, 3, 1)
     prediction = predict(model, 5)
@@ -199,7 +197,7 @@ def test_a_part_without_a_rule_is_named() -> None:
     assert prediction.total.parameters == sum(weight.numel() for weight in model.parameters())
 
 
-def test_a_model_is_left_as_it_was() -> None:
+def test_the_model_is_not_changed() -> None:
     model = _build("lstm-dot")
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     predict(model, 5)
@@ -211,7 +209,7 @@ def test_a_model_is_left_as_it_was() -> None:
 
 
 def test_a_measurement_has_everything_per_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost_measure, "ENOUGH", 0.0)
+    monkeypatch.setattr(cost_measure, "MIN_SECONDS", 0.0)
     model = _build("transformer")
     found, predicted = measure(model, 16), predict(model, 16).total.cost
     assert found.forward == predicted.forward / 16
@@ -223,7 +221,7 @@ def test_a_measurement_has_everything_per_token(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("length", [0, -1])
-def test_no_tokens_no_cost(length: int) -> None:
+def test_a_length_below_one_is_an_error(length: int) -> None:
     with pytest.raises(SeqloomError, match=f"length must be at least 1 token, got {length}"):
         predict(_build("transformer"), length)
 
@@ -239,7 +237,7 @@ def test_a_length_above_the_maximum_of_the_model_is_refused(fields: dict[str, An
     assert "--length below 9" in caught.value.hint
 
 
-def test_a_model_without_gradient_has_no_such_cost() -> None:
+def test_a_model_without_gradient_is_an_error() -> None:
     with pytest.raises(SeqloomError, match="The cost of Identity cannot be predicted"):
         predict(nn.Identity(), 3)
 
@@ -254,7 +252,7 @@ def test_out_of_memory_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) 
     assert "--length below 5" in caught.value.hint
 
 
-def test_the_picture_ends_where_the_model_does(tmp_path: Path) -> None:
+def test_the_figure_ends_at_the_maximum_length_of_the_model(tmp_path: Path) -> None:
     cost_by_length(_build("transformer", positions="learned", max_length=40)).save(tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert "<!-- 32 -->" in text and "<!-- 64 -->" not in text

@@ -1,4 +1,4 @@
-"""The panels of a run's learning curves."""
+"""Panels of the learning curves of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLD = [_train(1), {"kind": "valid", "step": 1, "loss": 2.5, "bleu": 1.0, "best":
 NEW = [_train(2, **_norms(1, 2, 3, 4, 5, 0.0)), _train(3, **_norms(1, None, 3, 4, 5, 0.0))]
 
 
-def test_gradients_have_a_panel_of_their_own_with_a_line_for_each_layer() -> None:
+def test_gradients_have_a_panel_with_a_line_per_layer() -> None:
     figure = LearningCurves([*OLD, *NEW]).plot()
     loss, bleu, gradients = figure.axes
     assert [panel.get_yscale() for panel in (loss, bleu, gradients)] == ["linear", "linear", "log"]
@@ -36,18 +36,18 @@ def test_gradients_have_a_panel_of_their_own_with_a_line_for_each_layer() -> Non
     stacks = ("encoder layers (darker: higher)", "decoder layers (darker: higher)")
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["training loss", "validation loss", "source_embedding", *stacks, "output"]
-    assert list(lines["encoder.1"].get_xdata()) == [2.0, 3.0]  # the line without them is passed over
+    assert list(lines["encoder.1"].get_xdata()) == [2.0, 3.0]  # the report without norms is skipped
     assert list(lines["decoder.0"].get_ydata()) == [4.0, 4.0]
     assert math.isnan(lines["encoder.0"].get_ydata()[1])  # the update was skipped: a gap
 
 
-def test_layers_can_be_told_apart() -> None:
+def test_layers_are_distinguishable() -> None:
     lines = LearningCurves(NEW).plot().axes[-1].lines
     looks = [(line.get_color(), line.get_linestyle()) for line in lines]
     assert len(set(looks)) == len(LAYERS)
 
 
-def test_a_stack_of_one_layer_has_a_colour_and_layers_alone_are_grey() -> None:
+def test_a_stack_of_one_layer_has_a_colour_and_other_layers_are_grey() -> None:
     norms = {
         "gradient_norms": dict.fromkeys(("embedding", "encoder.0", "norm", "decoder.0", "last", "output"), 1.0)
     }
@@ -57,15 +57,15 @@ def test_a_stack_of_one_layer_has_a_colour_and_layers_alone_are_grey() -> None:
     assert len({line.get_linestyle() for name, line in lines.items() if "." not in name}) >= 3
 
 
-def test_runs_that_did_not_tell_their_gradients_have_no_panel_for_them() -> None:
+def test_runs_without_logged_gradients_have_no_gradient_panel() -> None:
     assert [panel.get_yscale() for panel in LearningCurves(OLD).plot().axes] == ["linear", "linear"]
 
 
-def test_a_layer_without_gradient_does_not_spoil_the_picture(tmp_path: Path) -> None:
+def test_a_layer_without_gradient_can_be_drawn(tmp_path: Path) -> None:
     LearningCurves([*OLD, *NEW]).save(tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").count('id="axes_') == 3
 
 
-def test_curves_have_no_page() -> None:
+def test_curves_have_no_html_page() -> None:
     with pytest.raises(SeqloomError, match="LearningCurves has no HTML page"):
         LearningCurves(OLD).to_html()

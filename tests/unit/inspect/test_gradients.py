@@ -1,4 +1,4 @@
-"""Gradients by distance: what is counted, of which models, and the picture."""
+"""Gradient norms by distance: counts, supported models, and the figure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def build(name: str, **fields: Any) -> nn.Module:
 
 def batch(*pairs: tuple[list[int], list[int]]) -> Batch:
     sources, targets = zip(*pairs, strict=True)
-    heads = [[0] * len(source) for source in sources]  # for those that read trees
+    heads = [[0] * len(source) for source in sources]  # for models that read trees
     return collate_ids(sources, targets, range(len(pairs)), heads)
 
 
@@ -65,7 +65,7 @@ def test_only_real_steps_and_positions_count() -> None:
 
 
 @pytest.mark.parametrize("name", ["transformer", "lstm-additive-feed"])
-def test_one_batch_or_two_give_the_same_means(name: str) -> None:
+def test_means_do_not_depend_on_batching(name: str) -> None:
     model = build(name).double()
     together = measure_gradients(model, [batch(LONG, SHORT)])
     apart = measure_gradients(model, [batch(LONG), batch(SHORT)])
@@ -77,7 +77,7 @@ def test_one_batch_or_two_give_the_same_means(name: str) -> None:
 
 
 def test_a_ratio_compares_the_same_rows_and_steps() -> None:
-    """The short pair has no distance 4: what it has at distance 0 does not change the ratio there."""
+    """The short pair has no distance 4, so its norm at distance 0 does not affect the ratio there."""
     model = build("rnn-last").double()
     alone = measure_gradients(model, [batch(LONG)]).curves["hidden"]
     both = measure_gradients(model, [batch(LONG, SHORT)]).curves["hidden"]
@@ -85,12 +85,12 @@ def test_a_ratio_compares_the_same_rows_and_steps() -> None:
     assert both.norm[0] != pytest.approx(alone.norm[0])
 
 
-def test_nothing_beyond_the_greatest_distance() -> None:
+def test_curves_end_at_the_maximum_distance() -> None:
     curves = measure_gradients(build("lstm-last"), [batch(LONG, SHORT)], max_distance=2).curves
     assert {len(curve.norm) for curve in curves.values()} == {3}
 
 
-def test_all_layers_of_a_stack_count() -> None:
+def test_all_layers_of_a_stack_are_included() -> None:
     whole = measure_gradients(build("bilstm-deep").double(), [batch(LONG)]).curves["hidden"]
     shallow = measure_gradients(build("bilstm-deep", decoder_layers=1).double(), [batch(LONG)]).curves["hidden"]
     assert whole.norm[1] > shallow.norm[1] > 0
@@ -102,7 +102,7 @@ def test_an_eigenvalue_prediction_needs_a_single_layer() -> None:
 
 
 @torch.no_grad()
-def test_the_model_stays_as_it_is() -> None:
+def test_the_model_is_not_changed() -> None:
     model = build("lstm-bilinear", dropout=0.5).train()
     before = {key: value.clone() for key, value in model.state_dict().items()}
     told: list[int] = []
@@ -129,7 +129,7 @@ def test_a_model_without_embeddings_or_gradients_is_an_error() -> None:
 
 
 class Store(TokenStore):
-    """A store in memory: sources of one token, targets of these lengths."""
+    """In-memory store with sources of one token and targets of the given lengths."""
 
     def __init__(self, lengths: list[int]) -> None:
         self._count = len(lengths)
@@ -159,7 +159,7 @@ LSTM = flow("lstm", hidden=[1.0, 0.7], cell=[1.0, 0.9], target=[1.0, 0.6], sourc
 TRANSFORMER = flow("transformer", target=[1.0, 0.6], source=[0.3, 0.2])
 
 
-def test_json_holds_everything() -> None:
+def test_json_is_complete() -> None:
     value = json.loads(json.dumps(RNN.to_dict()))
     assert value["curves"]["hidden"] == {
         "norm": [1.0, 0.5],
@@ -176,20 +176,20 @@ def drawn(flows: list[GradientFlow], tmp_path: Path) -> str:
     return (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
-def test_the_picture_of_several_models_has_three_panels(tmp_path: Path) -> None:
+def test_the_figure_of_several_models_has_three_panels(tmp_path: Path) -> None:
     drawing = drawn([RNN, LSTM, TRANSFORMER], tmp_path)
     assert drawing.count('id="axes_') == 3
     for text in ("runs/$rnn_1", "powers of W alone, |λ| ≤ 0.80", "cell c", "by source input", "a $title"):
         assert f"<!-- {text}" in drawing or text in drawing
 
 
-def test_without_decoder_states_there_is_no_panel_for_them(tmp_path: Path) -> None:
+def test_models_without_decoder_states_have_no_panel_for_them(tmp_path: Path) -> None:
     drawing = drawn([TRANSFORMER], tmp_path)
     assert drawing.count('id="axes_') == 2
     assert "by decoder state" not in drawing
 
 
-def test_what_cannot_be_drawn_is_an_error(tmp_path: Path) -> None:
+def test_no_curves_or_an_unknown_suffix_are_errors(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match="no gradients to draw"):
         gradient_picture([], tmp_path / "a.png")
     with pytest.raises(SeqloomError, match=r"cannot be written as \.gif"):
@@ -204,7 +204,7 @@ def test_matplotlib_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def _exploding(factor: float, steps: int) -> GradientFlow:
-    """The gradients of a linear RNN whose recurrent matrix is the identity times a factor."""
+    """Return the gradients of a linear RNN whose recurrent matrix is the identity times a factor."""
     model = build("rnn-last", activation="identity")
     with torch.no_grad():
         for weight in model.parameters():

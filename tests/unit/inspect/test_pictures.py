@@ -1,4 +1,4 @@
-"""Learning curves, lengths and scores by length, as files."""
+"""Figures of learning curves, lengths and scores by length."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_curves_have_a_panel_for_the_loss_and_one_for_each_metric(tmp_path: Path
     assert "BLEU on validation" in drawing
 
 
-def test_a_run_that_has_reported_nothing_has_no_curve() -> None:
-    with pytest.raises(SeqloomError, match="reported nothing yet"):
+def test_a_run_without_reports_is_an_error() -> None:
+    with pytest.raises(SeqloomError, match="not logged anything yet"):
         LearningCurves([])
 
 
@@ -42,7 +42,7 @@ def test_lengths_are_bars(tmp_path: Path) -> None:
     assert (tmp_path / "a.png").read_bytes().startswith(PNG)
 
 
-def test_buckets_of_several_systems_share_a_picture(tmp_path: Path) -> None:
+def test_buckets_of_several_systems_share_a_figure(tmp_path: Path) -> None:
     sources = [" ".join("a" * n) for n in range(1, 21)]
     references = [[source] for source in sources]
     right = by_length(sources, sources, references, "exact", edges=(5, 10))
@@ -52,7 +52,7 @@ def test_buckets_of_several_systems_share_a_picture(tmp_path: Path) -> None:
     assert "tokens of the source" in drawing and "right" in drawing and "wrong" in drawing
 
 
-def test_intervals_reach_their_ends_and_lie_beside_each_other() -> None:
+def test_intervals_have_their_ends_and_do_not_overlap() -> None:
     half = [Bucket(1, 2, "tokens", Score("bleu", 4.0, 0.0, 9.0, "", 3, True, "BLEU"))]
     axes = ScoresByLength({"one": half, "other": half}).plot().axes[0]
     one, other = [path.vertices.tolist() for bars in axes.collections for path in bars.get_paths()]
@@ -60,7 +60,7 @@ def test_intervals_reach_their_ends_and_lie_beside_each_other() -> None:
     assert one[0][0] < 0 < other[0][0]
 
 
-def test_a_slide_says_that_a_part_of_a_long_search_is_left_out() -> None:
+def test_a_slide_notes_that_part_of_a_long_search_is_omitted() -> None:
     translator = seqloom.load(RUNS / "transformer")
     short, long = (search_tree(translator, line) for line in ("", "the old cat hides the dog ."))
     assert "omitted" in long.plot(style="slide").axes[-1].get_xlabel()

@@ -1,4 +1,4 @@
-"""Search errors, against answers that are counted one by one."""
+"""Search errors, compared with an enumeration of all outputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINES = ["a", "b", "", "c", "ab", "ca", "cc"]
 
 
 class Random(StepModel):
-    """A StepModel of random rows for each (source, step, last token)."""
+    """StepModel with random log-probabilities for each (source, step, last token)."""
 
     def __init__(self, vocabulary: int) -> None:
         random = torch.Generator().manual_seed(1)
@@ -54,7 +54,7 @@ def _translator(tokenizers: TokenizerPair, **search: Any) -> TorchTranslator:
 
 
 def _best(translator: TorchTranslator, line: str) -> float:
-    """The highest score of all sequences that end within four tokens."""
+    """Return the highest score of all sequences that end within four tokens."""
     model, search = translator.model, translator.search
     assert isinstance(model, Random)
     memory, _ = model.start(translator.problem(Request(line), translator.search).sentence)
@@ -70,7 +70,7 @@ def _best(translator: TorchTranslator, line: str) -> float:
 
 
 @pytest.mark.parametrize("norm", ["none", "length"])
-def test_errors_are_those_against_every_answer_there_is(tokenizers: TokenizerPair, norm: str) -> None:
+def test_errors_are_relative_to_the_best_of_all_outputs(tokenizers: TokenizerPair, norm: str) -> None:
     translator = _translator(tokenizers, length_norm=norm)
     found = search_errors(translator, LINES, [1, 2, 50])
     lines = [line for line in LINES if line]
@@ -84,20 +84,20 @@ def test_errors_are_those_against_every_answer_there_is(tokenizers: TokenizerPai
         assert one.share == one.missed / 6
         assert one.gap == (pytest.approx(sum(missed) / len(missed)) if missed else None)
     greedy, _, wide = found.beams
-    assert greedy.missed > 0  # or this test shows little
+    assert greedy.missed > 0  # otherwise the test shows little
     assert wide.missed == 0
 
 
-def test_what_is_not_proved_is_measured_against_the_best_beam(tokenizers: TokenizerPair) -> None:
+def test_without_proof_errors_are_relative_to_the_best_beam(tokenizers: TokenizerPair) -> None:
     translator = _translator(tokenizers)
     found = search_errors(translator, LINES, [1, 50], expand=1)
     assert found.proved < found.sentences
     assert found.beams[1].missed == 0
     full = search_errors(translator, LINES, [1, 50])
-    assert found.beams[0] == full.beams[0]  # the wide beam finds the best there is
+    assert found.beams[0] == full.beams[0]  # the wide beam finds the best output
 
 
-def test_best_answers_that_say_nothing_are_counted(tokenizers: TokenizerPair) -> None:
+def test_empty_best_outputs_are_counted(tokenizers: TokenizerPair) -> None:
     translator = _translator(tokenizers, length_norm="none")
     model = translator.model
     assert isinstance(model, Random)
@@ -111,7 +111,7 @@ def test_no_lines_are_an_error(tokenizers: TokenizerPair) -> None:
         search_errors(_translator(tokenizers), ["", " "], [1])
 
 
-def test_progress_is_told(tokenizers: TokenizerPair) -> None:
+def test_progress_is_reported(tokenizers: TokenizerPair) -> None:
     told: list[int] = []
     search_errors(_translator(tokenizers), LINES, [1], on_progress=told.append)
     assert sum(told) == 6
@@ -119,14 +119,14 @@ def test_progress_is_told(tokenizers: TokenizerPair) -> None:
 
 @pytest.mark.parametrize("reward", [0.0, 0.3])
 @pytest.mark.parametrize("norm", ["none", "length", "gnmt"])
-def test_below_the_floor_no_score_is_as_good(norm: Any, reward: float) -> None:
+def test_no_score_below_the_floor_can_win(norm: Any, reward: float) -> None:
     ranking = Ranking(norm, 0.8, reward)
     floor = floor_to_win(ranking, -0.7, longest=9)
     assert all(ranking.score(floor - 1e-6, length) < -0.7 for length in range(1, 10))
     assert any(ranking.score(floor + 1e-3, length) > -0.7 for length in range(1, 10))
 
 
-def test_a_step_keeps_its_likeliest_tokens_and_those_of_a_prefix(tokenizers: TokenizerPair) -> None:
+def test_a_step_keeps_its_most_likely_tokens_and_those_of_a_prefix(tokenizers: TokenizerPair) -> None:
     model = Random(tokenizers.target.size)
     memory, state = model.start(collate_ids([[4]], None, range(1)))
     last = torch.tensor([BOS])
@@ -138,7 +138,7 @@ def test_a_step_keeps_its_likeliest_tokens_and_those_of_a_prefix(tokenizers: Tok
     assert high.isfinite().nonzero().flatten().tolist() == sorted(order[:3])
 
 
-def test_what_the_rules_may_take_out_is_added_to_what_is_ranked() -> None:
+def test_tokens_that_rules_may_exclude_are_added_to_the_ranks() -> None:
     plan = BeamOptions(4, groups=2, diversity=1.0, rules=Rules(forbidden=[[5], [6, 7]], no_repeat=2))
     assert enough_to_rank(BeamOptions(4), 16, longest=30) == 19
     assert enough_to_rank(plan, 8, longest=30) == 8 + 4 + 3 + 2 + 30

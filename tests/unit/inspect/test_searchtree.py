@@ -1,4 +1,4 @@
-"""The search tree: what is in it, against the searches it is about."""
+"""Search trees, compared with the searches that they show."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from seqloom.types import BOS, EOS, PAD, Batch, Request, Step, StepModel, Tree
 
 
 class Random(StepModel):
-    """A StepModel of random rows for each (step, last token) that looks at random source tokens."""
+    """StepModel with random log-probabilities for each (step, last token) and random attention."""
 
     def __init__(self, vocabulary: int, seed: int = 0, *, ends: float = 0.0) -> None:
         random = torch.Generator().manual_seed(seed)
@@ -43,7 +43,7 @@ class Random(StepModel):
 
 
 class Script(StepModel):
-    """A StepModel that looks up the last token by its letter; what is not in the table has log P -30."""
+    """StepModel with a table indexed by the letter of the last token; missing entries have log P -30."""
 
     def __init__(self, tokenizers: TokenizerPair, table: dict[str, dict[str, float]]) -> None:
         ids = {"start": BOS, "end": EOS, **{letter: tokenizers.target.encode(letter)[0] for letter in "abc"}}
@@ -80,7 +80,7 @@ def _column(tree: SearchTree, length: int) -> list[Node]:
     return [node for node in tree.nodes if node.length == length]
 
 
-# The answer "b" is second after one token: a, b | c; and then first, because "a" cannot end.
+# The output "b" is second after one token: a, b | c; then it is first, because "a" cannot end.
 SECOND = {
     "start": {"a": -0.5, "b": -1.0, "c": -1.75},
     "a": {"end": -4.0, "a": -3.0, "c": -3.5},
@@ -89,7 +89,7 @@ SECOND = {
 }
 
 
-def test_the_answer_its_rank_and_its_margin_to_the_first_that_was_pruned(tokenizers: TokenizerPair) -> None:
+def test_rank_and_margin_of_the_output(tokenizers: TokenizerPair) -> None:
     tree = search_tree(_script(tokenizers, SECOND, beam=2), "ab")
     assert (tree.answer, tree.score) == ("b", pytest.approx(-1.25))
     assert [(node.token, node.rank, node.fate) for node in tree.winner] == [
@@ -97,13 +97,13 @@ def test_the_answer_its_rank_and_its_margin_to_the_first_that_was_pruned(tokeniz
         (END, 1, "completed"),
     ]
     first, last = tree.survival
-    assert first.margin == pytest.approx(0.75)  # -1 against -1.75 of c
-    assert last.margin == pytest.approx(-1.25 + 4.0)  # the third of all, though it is kept: a c
+    assert first.margin == pytest.approx(0.75)  # -1, compared with -1.75 of c
+    assert last.margin == pytest.approx(-1.25 + 4.0)  # to the third of all, which is kept: a c
     assert tree.nearest == first
     assert tree.to_dict()["nearly_lost_at"] == 1
 
 
-def test_every_node_has_its_numbers_and_its_fate(tokenizers: TokenizerPair) -> None:
+def test_numbers_and_fate_of_every_node(tokenizers: TokenizerPair) -> None:
     tree = search_tree(_script(tokenizers, SECOND, beam=2), "ab")
     assert [(node.token, node.fate) for node in _column(tree, 1)][:3] == [
         ("a", "kept"),
@@ -133,7 +133,9 @@ def test_every_node_has_its_numbers_and_its_fate(tokenizers: TokenizerPair) -> N
     ],
 )
 @pytest.mark.parametrize("seed", range(4))
-def test_the_answer_is_the_translators(tokenizers: TokenizerPair, seed: int, search: dict[str, Any]) -> None:
+def test_the_output_is_that_of_the_translator(
+    tokenizers: TokenizerPair, seed: int, search: dict[str, Any]
+) -> None:
     translator = _random(tokenizers, seed=seed, **search)
     for prefix in ("", "cc"):
         tree = search_tree(translator, "abc", prefix=prefix)
@@ -145,11 +147,11 @@ def test_the_answer_is_the_translators(tokenizers: TokenizerPair, seed: int, sea
 
 
 @pytest.mark.parametrize("search", [{"beam": 3}, {"beam": 4, "groups": 2, "diversity": 1.5}])
-def test_leaving_out_unlikely_tokens_changes_nothing(
+def test_pruning_unlikely_tokens_does_not_change_the_tree(
     tokenizers: TokenizerPair, search: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = _random(tokenizers, **search)
-    large.model = Random(200, ends=2.0)  # ids without a piece are not asked for
+    large.model = Random(200, ends=2.0)  # ids without a piece are never requested
     monkeypatch.setattr(type(tokenizers.target), "pieces", lambda self, ids: [str(id) for id in ids])
     monkeypatch.setattr(type(tokenizers.target), "decode", lambda self, ids: str(list(ids)))
     quick = search_tree(large, "abc")
@@ -158,7 +160,7 @@ def test_leaving_out_unlikely_tokens_changes_nothing(
 
 
 @pytest.mark.parametrize("search", [{"beam": 3}, {"beam": 4, "groups": 2, "diversity": 1.5}])
-def test_a_tree_is_sound(tokenizers: TokenizerPair, search: dict[str, Any]) -> None:
+def test_a_tree_is_consistent(tokenizers: TokenizerPair, search: dict[str, Any]) -> None:
     tree = search_tree(_random(tokenizers, **search), "abc")
     width = tree.beam // tree.groups
     by_id = {node.id: node for node in tree.nodes}
@@ -180,14 +182,14 @@ def test_a_tree_is_sound(tokenizers: TokenizerPair, search: dict[str, Any]) -> N
     assert all(one.margin is None or one.margin >= 0 for one in tree.survival)
 
 
-def test_an_answer_that_was_cut_ends_in_what_was_kept(tokenizers: TokenizerPair) -> None:
+def test_a_truncated_output_ends_in_a_kept_node(tokenizers: TokenizerPair) -> None:
     tree = search_tree(_random(tokenizers, ends=-30.0, beam=2, longest=3), "ab")
     assert not tree.finished
     assert [node.fate for node in tree.winner] == ["kept"] * 3
-    assert "cut at the maximum length" in tree_page(tree)
+    assert "truncated at the maximum length" in tree_page(tree)
 
 
-def test_where_nothing_is_pruned_there_is_no_margin(tokenizers: TokenizerPair) -> None:
+def test_without_pruning_there_is_no_margin(tokenizers: TokenizerPair) -> None:
     translator = _random(tokenizers, beam=2, longest=3)
     model = translator.model
     assert isinstance(model, Random)
@@ -205,12 +207,12 @@ def test_an_empty_line_is_an_empty_tree(tokenizers: TokenizerPair, tmp_path: Pat
     tree.save(tmp_path / "a.png")
 
 
-def test_options_that_cannot_be_are_an_error(tokenizers: TokenizerPair) -> None:
+def test_invalid_options_are_an_error(tokenizers: TokenizerPair) -> None:
     with pytest.raises(SeqloomError, match=r"search\.groups=2 does not divide search\.beam=3"):
         search_tree(_random(tokenizers, beam=4, groups=2), "abc", beam=3)
 
 
-def test_rules_that_leave_nothing_are_an_error(tokenizers: TokenizerPair) -> None:
+def test_rules_that_exclude_all_outputs_are_an_error(tokenizers: TokenizerPair) -> None:
     translator = _random(tokenizers, min_length=1)
     model = translator.model
     assert isinstance(model, Random)
@@ -221,7 +223,7 @@ def test_rules_that_leave_nothing_are_an_error(tokenizers: TokenizerPair) -> Non
         search_tree(translator, "ab")
 
 
-def test_json_is_what_the_tree_holds(tokenizers: TokenizerPair) -> None:
+def test_json_has_the_contents_of_the_tree(tokenizers: TokenizerPair) -> None:
     tree = search_tree(_random(tokenizers, beam=3), "abc")
     read = json.loads(json.dumps(tree.to_dict()))
     assert [node["id"] for node in read["nodes"]] == [node.id for node in tree.nodes]
@@ -230,7 +232,7 @@ def test_json_is_what_the_tree_holds(tokenizers: TokenizerPair) -> None:
 
 
 class Elements(HTMLParser):
-    """The names and attributes of all elements of a page, and its text."""
+    """Names and attributes of all elements of a page, and its text."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -245,7 +247,7 @@ class Elements(HTMLParser):
         self.text += data
 
 
-def test_the_page_has_every_node_of_the_picture_and_needs_nothing_else(tokenizers: TokenizerPair) -> None:
+def test_the_page_has_every_node_of_the_figure_and_is_self_contained(tokenizers: TokenizerPair) -> None:
     tree = search_tree(_random(tokenizers, beam=3), "abc")
     page = tree_page(tree)
     read = Elements(page)
@@ -260,16 +262,16 @@ def test_the_page_has_every_node_of_the_picture_and_needs_nothing_else(tokenizer
     assert json.loads(data) == json.loads(json.dumps(tree.to_dict()))
 
 
-def test_text_on_the_page_is_text(tokenizers: TokenizerPair) -> None:
+def test_text_on_the_page_is_escaped(tokenizers: TokenizerPair) -> None:
     tree = search_tree(_random(tokenizers, beam=3), "<b>&</script>")
     read = Elements(tree_page(tree))
     assert "b" not in {tag for tag, _ in read.elements}
     assert "<b>&</script> →" in read.text
-    assert tree_page(tree).count("</script>") == 2  # of our own
+    assert tree_page(tree).count("</script>") == 2  # ours
 
 
 @pytest.mark.parametrize("search", [{"beam": 2}, {"beam": 4, "groups": 2, "diversity": 1.0}])
-def test_the_picture_shows_the_same(tokenizers: TokenizerPair, search: dict[str, Any], tmp_path: Path) -> None:
+def test_the_figure_shows_the_same(tokenizers: TokenizerPair, search: dict[str, Any], tmp_path: Path) -> None:
     tree = search_tree(_random(tokenizers, **search), "abc")
     tree.save(tmp_path / "a.svg")
     drawing = (tmp_path / "a.svg").read_text(encoding="utf-8")
@@ -279,7 +281,7 @@ def test_the_picture_shows_the_same(tokenizers: TokenizerPair, search: dict[str,
         tree.save(tmp_path / "a.gif")
 
 
-def test_no_two_nodes_overlap_and_the_best_pruned_one_is_always_there(tokenizers: TokenizerPair) -> None:
+def test_nodes_do_not_overlap_and_the_best_pruned_one_is_shown(tokenizers: TokenizerPair) -> None:
     tree = search_tree(_random(tokenizers, beam=4, groups=2, diversity=1.0), "abc")
     placed = places(tree)
     for x in {place.x for place in placed.values()}:

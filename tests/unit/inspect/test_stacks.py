@@ -1,4 +1,4 @@
-"""The search of a stack decoder as data and as a picture."""
+"""Search of a stack decoder as data and as a figure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def search(translator: PhraseTranslator) -> StackSearch:
     return stack_search(translator, "the cat sees the red zebra dog")
 
 
-def test_the_steps_cover_the_source_and_say_the_answer(
+def test_the_steps_cover_the_source_and_give_the_output(
     search: StackSearch, translator: PhraseTranslator
 ) -> None:
     covered = [place for step in search.steps for place in range(step.start, step.stop)]
@@ -80,7 +80,7 @@ def test_scores_and_ranks_of_the_steps(search: StackSearch) -> None:
         assert step.future == pytest.approx(wanted)
 
 
-def test_what_was_made_is_kept_recombined_or_pruned(search: StackSearch) -> None:
+def test_every_hypothesis_is_kept_recombined_or_pruned(search: StackSearch) -> None:
     assert [stack.words for stack in search.stacks] == list(range(1, 8))
     for stack in search.stacks:
         assert stack.made == stack.kept + stack.recombined + stack.pruned <= min(stack.offered, 50)
@@ -93,14 +93,14 @@ def test_a_beam_is_the_size_of_a_stack(translator: PhraseTranslator) -> None:
     assert any(stack.pruned for stack in narrow.stacks)
 
 
-def test_it_is_plain_data(search: StackSearch) -> None:
+def test_json(search: StackSearch) -> None:
     told: dict[str, Any] = json.loads(json.dumps(search.to_dict()))
     assert told["answer"] == search.answer
     assert told["steps"][0]["target"] == list(search.steps[0].target)
     assert len(told["future"][0]) == 7
 
 
-def test_the_picture_is_written_whatever_stands_in_it(translator: PhraseTranslator, tmp_path: Path) -> None:
+def test_the_figure_is_written_for_any_text(translator: PhraseTranslator, tmp_path: Path) -> None:
     for number, text in enumerate(("dog", "the cat $sees the a" + "b" * 90 + " $dog")):
         stack_search(translator, text).save(tmp_path / f"{number}.png")
         assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")

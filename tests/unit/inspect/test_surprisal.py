@@ -13,7 +13,7 @@ def test_a_bar_per_token_is_as_high_as_its_surprisal_in_bits() -> None:
     assert [bar.get_height() for bar in first.patches] == pytest.approx([1, 2, 3, 0], abs=1e-6)
     assert [label.get_text() for label in first.get_xticklabels()] == ["·a", "b", "␣", "(end)"]
     assert [bar.get_height() for bar in second.patches] == pytest.approx([1])
-    assert [label.get_text() for label in second.get_xticklabels()] == ["c"]  # no end is scored
+    assert [label.get_text() for label in second.get_xticklabels()] == ["c"]  # the end is not scored
     assert first.get_ylim() == second.get_ylim()  # so that they can be compared
 
 

@@ -1,4 +1,4 @@
-"""The trellis of a text: what is in it, which states are drawn, and the picture."""
+"""Trellis of a text: its contents, the states that are drawn, and the figure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def trellis() -> Trellis:
     return trellis_of(chain, DENSITY.log(), ("$a$", "incomprehensibly", "▁c"), ("N", "V", "$X"), END.log())
 
 
-def test_it_is_what_all_paths_say() -> None:
+def test_posteriors_agree_with_an_enumeration_of_all_paths() -> None:
     shown, paths = trellis(), {}
     for path in product(range(3), repeat=3):
         value = float(START[path[0]] * DENSITY[0, path[0]] * END[path[2]])
@@ -43,23 +43,23 @@ def test_it_is_what_all_paths_say() -> None:
     torch.testing.assert_close(shown.transition_posteriors.sum(1), shown.posteriors[1:])
 
 
-def test_states_that_never_matter_are_left_out() -> None:
+def test_improbable_states_are_omitted() -> None:
     assert shown_states(trellis()) == [0, 1]
-    assert shown_states(trellis(), most=1) == [0, 1]  # the path is always there
+    assert shown_states(trellis(), most=1) == [0, 1]  # the path is always shown
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_the_picture(suffix: str, tmp_path: Path) -> None:
+def test_the_figure(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a.{suffix}"
     HiddenStates(trellis()).save(path)
     assert path.stat().st_size > 3000
 
 
-def test_as_plain_data() -> None:
+def test_json() -> None:
     told = json.loads(json.dumps(HiddenStates(trellis()).to_dict()))
     assert told["path"] == ["N", "V", "V"] and len(told["posteriors"]) == 3
 
 
-def test_another_suffix_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match=r"cannot be written as \.gif"):
         HiddenStates(trellis()).save(tmp_path / "a.gif")
