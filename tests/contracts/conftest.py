@@ -1,6 +1,6 @@
-"""Every registered architecture, in two shapes and with both kinds of vocabulary, and every other choice.
+"""Cases for every registered architecture, in two sizes, with both kinds of vocabulary and all other options.
 
-Architectures that are fitted, not trained by gradient, come as models fitted to a few lines.
+Architectures that are not trained by gradient descent are fitted to a few lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from seqloom.types import PAD, Batch, Vocabularies
 from support.step_models import FITTED, SHALLOW, fitted
 from support.step_models import sources as sources_for
 
-# Sizes that no preset has, to catch what works by luck only; an architecture takes the fields that it knows.
+# Sizes that no preset has, to catch accidental success; an architecture takes the fields that it has.
 ODD = {
     "width": 30,
     "layers": 3,
@@ -32,7 +32,7 @@ ODD = {
     "attention_width": 7,
     "tie": "none",
 }
-# What no registered name chooses, one line each.
+# Options that no registered name sets, one case per line.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "recurrent": {
         "feeding": {"input_feeding": True},
@@ -104,8 +104,8 @@ FILLING: dict[str, dict[str, dict[str, Any]]] = {
         "window": {"encoder": {"attention": "window", "window": 4, "block": 2}},
     },
 }
-# Where the attention of a step is not a distribution: there is none, or a factor has made the weights smaller.
-# Any other model of these settings gives a distribution; an architecture of its own may give one or none.
+# Cases in which the attention of a step is not a distribution: there is none, or a factor scales the weights.
+# All other models with these settings return a distribution; a custom architecture may return one or None.
 ATTENTIVE = (TransformerSettings, RecurrentSettings, TaggerSettings)
 ATTENTION = {
     "rnn-last": "none",
@@ -113,23 +113,23 @@ ATTENTION = {
     "gru-last": "none",
     "recurrent-forward": "none",
     "recurrent-predictive": "smaller",
-    # A language model looks at what it has said, too.
+    # A language model attends to its own output too.
     "lm": "smaller",
     "prefix-lm": "smaller",
-    # These know nothing of a source, or all of it at every step.
+    # These have no source, or all of it at every step.
     "ngram": "none",
     "hmm-lm": "none",
     "hmm-classifier": "none",
 }
 SHARED, SEPARATE = Vocabularies(23, 23, True), Vocabularies(29, 19, False)
-# Those that also read frames of features here: one of each kind of encoder.
+# Cases that are also tested with frames: one of each kind of encoder.
 READ_FRAMES = ("transformer", "lstm-additive")
 FRAMES = Vocabularies(11, 23, False, features=True)
 
 
 @dataclass(frozen=True)
 class Case:
-    """An architecture and how to build it."""
+    """An architecture with its settings."""
 
     architecture: Architecture
     vocabularies: Vocabularies
@@ -138,36 +138,36 @@ class Case:
     tolerance: float = 1e-10
 
     def build(self, seed: int = 1, **fields: Any) -> Any:
-        """The model with fresh weights, in double precision so that equal means equal, not training."""
+        """Return a new model in evaluation mode, in double precision for exact comparisons."""
         torch.manual_seed(seed)
         return self.construct(**fields)
 
     def construct(self, **fields: Any) -> Any:
-        """The same with whatever weights the random numbers of the caller give."""
+        """Return the same with weights drawn from the caller's random numbers."""
         entry = self.architecture
         values = {**entry.overrides, "name": entry.name, "size": "tiny", **self.fields, **fields}
         return entry.build(entry.settings.model_validate(values), self.vocabularies).double().eval()
 
     def known(self, **fields: Any) -> dict[str, Any]:
-        """Those of the fields that the architecture has."""
+        """Return the fields that the architecture has."""
         its = self.architecture.settings.model_fields
         return {name: value for name, value in fields.items() if name in its}
 
     @property
     def may_ignore_order(self) -> bool:
-        """Whether sources that are permutations of one another may be the same to the model."""
+        """Whether the model may treat permuted sources as equal."""
         built_in = issubclass(self.architecture.settings, (*ATTENTIVE, LanguageModelSettings))
         return not built_in or self.fields.get("positions") == "none"
 
     def batch(self, seed: int = 2) -> Batch:
-        """Four pairs of differing lengths, the shortest source only an end of sentence away from nothing.
+        """Return four pairs of different lengths; the shortest source has one token and its end.
 
-        The sources have trees, for those that read them.
+        The sources have trees, for models that read them.
         """
         return _four_pairs(self.vocabularies, self.sources, seed)
 
     def sources(self, ids: Sequence[Sequence[int]]) -> list[Any]:
-        """What the model reads for these ids: themselves, or for each of them a frame of its own."""
+        """Return the input for these ids: the ids, or one frame per id."""
         if not self.vocabularies.features:
             return list(ids)
         random = torch.Generator().manual_seed(3)
@@ -177,32 +177,32 @@ class Case:
 
 @dataclass(frozen=True)
 class FittedCase:
-    """An architecture that is fitted, and how."""
+    """A fitted architecture with its settings."""
 
     name: str
     attention: str = "distribution"
     byte_fallback: bool = False
-    tolerance: float = 1e-6  # they count in double precision and answer in single
+    tolerance: float = 1e-6  # fitted in double precision, with outputs in single precision
 
     @property
     def vocabularies(self) -> Vocabularies:
         return fitted(self.name, byte_fallback=self.byte_fallback).vocabularies
 
     def build(self) -> Any:
-        """The model, fitted once and for all tests."""
+        """Return the model, fitted once for all tests."""
         return fitted(self.name, byte_fallback=self.byte_fallback).model
 
     def batch(self) -> Batch:
-        """Four pairs of differing lengths."""
+        """Return four pairs of different lengths."""
         return _four_pairs(self.vocabularies, lambda ids: sources_for(self.vocabularies, ids))
 
 
 @dataclass(frozen=True)
 class FillCase(Case):
-    """A model that fills gaps: its target is the true token where one is hidden, PAD elsewhere."""
+    """A model that fills gaps: its target is the true token at masked positions, PAD elsewhere."""
 
     def batch(self, seed: int = 2) -> Batch:
-        """Four texts of differing lengths, one or two tokens of each hidden."""
+        """Return four texts of different lengths, with one or two masked tokens each."""
         random = torch.Generator().manual_seed(seed)
         texts = [_ids(n, self.vocabularies.source, random) for n in (3, 7, 1, 5)]
         return hide(texts, [(0, 2), (1, 6), (0,), (4,)])
@@ -211,7 +211,7 @@ class FillCase(Case):
 def _four_pairs(
     vocabularies: Vocabularies, sources: Callable[[list[Sequence[int]]], list[Any]], seed: int = 2
 ) -> Batch:
-    """Random pairs of differing lengths, with trees over the sources."""
+    """Return random pairs of different lengths, with trees over the sources."""
     random = torch.Generator().manual_seed(seed)
     different = 11 if vocabularies.features else vocabularies.source
     rows = sources([_ids(n, different, random) for n in (3, 7, 1, 5)])
@@ -221,7 +221,7 @@ def _four_pairs(
 
 
 def hide(texts: Sequence[Sequence[int]], places: Sequence[Sequence[int]], mask: int = 3) -> Batch:
-    """The batch of these texts with the tokens at these places hidden."""
+    """Return a batch of these texts with the tokens at these positions masked."""
     whole = collate_ids(texts, None, range(len(texts)))
     source, wanted = whole.source.clone(), torch.full_like(whole.source, PAD)
     for row, columns in enumerate(places):
@@ -254,7 +254,7 @@ def _cases() -> dict[str, Case]:
         odd = {key: value for key, value in ODD.items() if key in entry.settings.model_fields}
         attention = _attention(entry)
         found[f"{name}-shared"] = Case(entry, SHARED, dict(SHALLOW.get(name, {})), attention)
-        if not entry.overrides:  # how vocabularies are tied is no choice of a preset
+        if not entry.overrides:  # no preset changes how vocabularies are tied
             found[f"{name}-separate"] = Case(entry, SEPARATE, attention=attention)
         found[f"{name}-odd"] = Case(entry, SEPARATE, odd, attention)
         if name in READ_FRAMES:
@@ -281,13 +281,13 @@ STEP_CASES: dict[str, Case | FittedCase] = {**CASES, **FITTED_CASES}
 
 @pytest.fixture(params=list(STEP_CASES))
 def step_case(request: pytest.FixtureRequest) -> Case | FittedCase:
-    """All that is decoded token by token: trained by gradient or fitted."""
+    """All models that are decoded token by token, trained by gradient descent or fitted."""
     return STEP_CASES[request.param]
 
 
 @pytest.fixture(params=list(CASES))
 def case(request: pytest.FixtureRequest) -> Case:
-    """Each name with one vocabulary and with odd sizes, each architecture with two and every other choice."""
+    """Each name with one vocabulary and with odd sizes, each architecture with two and all other options."""
     return CASES[request.param]
 
 
@@ -296,7 +296,7 @@ ONCE = [name for name in CASES if not name.endswith(("-separate", "-odd"))]
 
 @pytest.fixture(params=ONCE)
 def default_case(request: pytest.FixtureRequest) -> Case:
-    """Each name and each choice once, for what takes longer."""
+    """Each name and each option once, for slower tests."""
     return CASES[request.param]
 
 
@@ -318,7 +318,7 @@ FILL_CASES = _fill_cases()
 
 @pytest.fixture(params=list(FILL_CASES))
 def fill_case(request: pytest.FixtureRequest) -> FillCase:
-    """Each architecture that fills gaps, in its own and in odd sizes, and every other choice."""
+    """Each architecture that fills gaps, in its default and in odd sizes, and with all other options."""
     return FILL_CASES[request.param]
 
 
@@ -327,13 +327,13 @@ EVERY = {**CASES, **FILL_CASES}
 
 @pytest.fixture(params=list(EVERY))
 def any_case(request: pytest.FixtureRequest) -> Case | FillCase:
-    """All of them."""
+    """All cases."""
     return EVERY[request.param]
 
 
 @pytest.fixture
 def hidden_in() -> Callable[..., Batch]:
-    """Makes a batch of texts with tokens hidden at the given places."""
+    """Function that returns a batch of texts with tokens masked at the given positions."""
     return hide
 
 

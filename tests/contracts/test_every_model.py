@@ -1,4 +1,4 @@
-"""What every architecture promises, whatever it is for."""
+"""Contract of every architecture, for all tasks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_evaluation_is_deterministic_and_training_with_dropout_is_not(any_case: 
     quiet = model(batch)
     assert torch.equal(model(batch), quiet)
     if not dropout:
-        return  # then the next test holds it to be the same while training
+        return  # the next test checks that training makes no difference
     model.train()
     first = model(batch)
     assert not torch.allclose(first, quiet)
@@ -57,11 +57,11 @@ def test_padding_gets_no_gradient(any_case: Any) -> None:
     LossModule(model, 0.1, "float32")(any_case.batch()).total.backward()
     for side in ("source_embedding", "target_embedding"):
         embedding = getattr(model, side, None)
-        if isinstance(embedding, torch.nn.Embedding):  # of frames there is no embedding of padding
+        if isinstance(embedding, torch.nn.Embedding):  # frames have no embedding of padding
             assert embedding.weight.grad is not None and not embedding.weight.grad[PAD].any()
 
 
-def test_save_and_load_give_the_same_answers(any_case: Any, tmp_path: Path) -> None:
+def test_a_saved_and_loaded_model_gives_the_same_outputs(any_case: Any, tmp_path: Path) -> None:
     saved, loaded, batch = any_case.build(seed=1), any_case.build(seed=2), any_case.batch()
     assert not torch.allclose(saved(batch), loaded(batch))
     save_file(weights_of(saved), tmp_path / "model.safetensors")
@@ -81,7 +81,7 @@ def test_loading_restores_everything_and_draws_no_random_numbers(any_case: Any, 
     ]
 
 
-def test_the_seed_alone_decides_the_first_weights(any_case: Any) -> None:
+def test_initial_weights_depend_on_the_seed_only(any_case: Any) -> None:
     batch = any_case.batch()
     assert torch.equal(any_case.build(seed=5)(batch), any_case.build(seed=5)(batch))
 

@@ -1,4 +1,4 @@
-"""What every architecture that fills gaps promises."""
+"""Contract of every architecture that fills gaps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seqloom.types import PAD, Batch
 
 EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 
-# Which token is hidden can be told only from both sides and from the order: texts share beginnings and ends.
+# A masked token can be predicted only from both sides and from the order: texts share beginnings and ends.
 TEXTS = [[4, 5, 6, 7], [4, 8, 6, 7], [7, 6, 5, 4], [7, 6, 8, 4], [9, 10, 11], [9, 12], [13, 13, 14, 13], [15]]
 PLACES = [(0, 3), (3,), (3,), (0,), (1,), (1,), (2,), (0,)]
 
@@ -40,19 +40,19 @@ def test_the_logits_have_one_row_per_position_of_the_text(fill_case: Any, model:
     assert logits.isfinite().all()
 
 
-def test_padding_changes_nothing(model: Any, batch: Batch) -> None:
+def test_padding_does_not_change_the_output(model: Any, batch: Batch) -> None:
     wider = replace(batch, source=pad(batch.source, (0, 3), value=PAD))
     real = batch.source_mask
     assert_close(model(wider)[:, : real.shape[1]][real], model(batch)[real], **EXACT)
 
 
-def test_what_stands_on_padding_changes_nothing(model: Any, batch: Batch) -> None:
+def test_values_at_padding_do_not_change_the_output(model: Any, batch: Batch) -> None:
     other = replace(batch, source=batch.source.masked_fill(~batch.source_mask, 5))
     real = batch.source_mask
     assert_close(model(other)[real], model(batch)[real], **EXACT)
 
 
-def test_a_batch_gives_what_its_rows_give_alone(model: Any, batch: Batch) -> None:
+def test_rows_of_a_batch_are_independent(model: Any, batch: Batch) -> None:
     logits = model(batch)
     for row, length in enumerate(batch.source_lengths.tolist()):
         one = slice(row, row + 1)
@@ -60,7 +60,7 @@ def test_a_batch_gives_what_its_rows_give_alone(model: Any, batch: Batch) -> Non
         assert_close(model(alone)[0], logits[row, :length], **EXACT)
 
 
-def test_every_position_depends_on_every_real_one_before_and_behind_it(
+def test_every_position_depends_on_all_real_ones_on_both_sides(
     fill_case: Any, model: Any, batch: Batch
 ) -> None:
     logits, real = model(batch), batch.source_mask
@@ -71,14 +71,16 @@ def test_every_position_depends_on_every_real_one_before_and_behind_it(
         assert torch.equal(changed[real], real[:, position : position + 1].expand_as(real)[real])
 
 
-def test_only_what_is_hidden_costs_something(model: Any, batch: Batch) -> None:
+def test_only_masked_tokens_contribute_to_the_loss(model: Any, batch: Batch) -> None:
     assert batch.target_out is not None
     log_probs, hidden = model(batch).log_softmax(-1), batch.target_out != PAD
     expected = -log_probs[hidden].gather(1, batch.target_out[hidden].unsqueeze(1)).sum()
     assert_close(LossModule(model, 0.0, "float32")(batch).nll, expected, **EXACT)
 
 
-def test_it_overfits_eight_texts_and_fills_them_right(fill_case: Any, hidden_in: Callable[..., Batch]) -> None:
+def test_it_overfits_eight_texts_and_fills_them_correctly(
+    fill_case: Any, hidden_in: Callable[..., Batch]
+) -> None:
     model = fill_case.build(**fill_case.known(dropout=0.0)).float().train()
     config = TrainConfig(learning_rate=3e-3)
     updater = Updater(model, config)

@@ -1,4 +1,4 @@
-"""What every architecture promises that is fitted to its data at once."""
+"""Contract of every architecture that is fitted by counting or EM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _built(name: str, **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", FITTED)
-def test_a_restored_model_gives_the_same_answers(name: str) -> None:
+def test_a_restored_model_gives_the_same_outputs(name: str) -> None:
     saved, restored, batch = fitted(name).model, _built(name), batch_for(name, [[4, 5, 6], [5]])
     restored.load_state_dict({key: tensor.clone() for key, tensor in saved.state_dict().items()})
     last = torch.ones(len(batch.source), dtype=torch.long)

@@ -1,4 +1,4 @@
-"""What teacher forcing promises of every architecture."""
+"""Contract of every architecture under teacher forcing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 
 
 def _alone(batch: Batch, row: int) -> Batch:
-    """The batch of that row only, without padding."""
+    """Return a batch of that row only, without padding."""
     assert batch.target_in is not None and batch.target_out is not None and batch.target_lengths is not None
     assert batch.source_heads is not None
     source, target = int(batch.source_lengths[row]), int(batch.target_lengths[row])
@@ -34,7 +34,7 @@ def _alone(batch: Batch, row: int) -> Batch:
 
 
 def _wider(source: Tensor, columns: int) -> Tensor:
-    """The source, ids or frames, with so much more padding."""
+    """Return the source, ids or frames, with additional padding."""
     return pad(source, (0, 0) * (source.dim() - 2) + (0, columns), value=PAD)
 
 
@@ -45,7 +45,7 @@ def test_the_logits_have_one_row_per_target_position(case: Any, model: Any, batc
     assert logits.isfinite().all()
 
 
-def test_padding_changes_nothing(model: Any, batch: Batch) -> None:
+def test_padding_does_not_change_the_output(model: Any, batch: Batch) -> None:
     assert batch.target_in is not None and batch.target_out is not None and batch.source_heads is not None
     wider = replace(
         batch,
@@ -58,7 +58,7 @@ def test_padding_changes_nothing(model: Any, batch: Batch) -> None:
     assert_close(model(wider)[:, : real.shape[1]][real], model(batch)[real], **EXACT)
 
 
-def test_what_stands_on_padding_changes_nothing(model: Any, batch: Batch) -> None:
+def test_values_at_padding_do_not_change_the_output(model: Any, batch: Batch) -> None:
     assert batch.source_heads is not None
     padding, source = ~batch.source_mask, batch.source.clone()
     source[padding] = 5
@@ -71,7 +71,7 @@ def test_what_stands_on_padding_changes_nothing(model: Any, batch: Batch) -> Non
     assert_close(model(other)[real], model(batch)[real], **EXACT)
 
 
-def test_the_future_changes_nothing(case: Any, model: Any, batch: Batch) -> None:
+def test_future_tokens_do_not_change_the_output(case: Any, model: Any, batch: Batch) -> None:
     assert batch.target_in is not None
     logits = model(batch)
     width = batch.target_in.shape[1]
@@ -83,14 +83,14 @@ def test_the_future_changes_nothing(case: Any, model: Any, batch: Batch) -> None
         assert not torch.allclose(other[:, t + 1], logits[:, t + 1])
 
 
-def test_a_batch_gives_what_its_rows_give_alone(model: Any, batch: Batch) -> None:
+def test_rows_of_a_batch_are_independent(model: Any, batch: Batch) -> None:
     logits = model(batch)
     for row in range(len(batch.source)):
         alone = _alone(batch, row)
         assert_close(model(alone)[0], logits[row, : alone.target_tokens], **EXACT)
 
 
-def test_the_answer_depends_on_every_source_token(case: Any, model: Any, batch: Batch) -> None:
+def test_the_output_depends_on_every_source_token(case: Any, model: Any, batch: Batch) -> None:
     logits = model(batch)
     for position in range(batch.source.shape[1]):
         source = batch.source.clone()

@@ -17,13 +17,13 @@ from support.translators import EVERY_OPTION, OPTIONS, SUBJECTS, differ, options
 PROMPTS = ["le chat", ""]
 MODELS = ["lm", "ngram", "hmm-lm"]
 REFUSED = {"require", "shortlist", "coverage_penalty", "max_length_factor", "max_length_extra"}
-RULES = {"forbid", "no_repeat", "min_length", "longest"}  # they apply to samples as well
-# Of a prompt only what follows it has to satisfy the rules, so the prompts are free of what is forbidden.
+RULES = {"forbid", "no_repeat", "min_length", "longest"}  # these also apply to samples
+# Rules apply to the continuation only, so the prompts contain nothing that is forbidden.
 VALUES: dict[str, dict[str, Any]] = {"forbid": {"forbid": ("arbre", ".")}, "longest": {"longest": 4}}
 
 
 def generator(name: str, options: dict[str, Any]) -> Generator:
-    """Return the generator of a recorded run with these search options."""
+    """Return the generator of a recorded run with the given search options."""
     given = load_generator(golden_run(name))
     search = SearchConfig.checked({**given.search.model_dump(), **options}, "search")
     return Generator(given.model, given.tokenizer, search, max_length=24)
@@ -73,8 +73,8 @@ def _all_hold(option: str, generator: Generator, texts: Outputs) -> bool:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_prompt_that_nothing_can_follow(name: str) -> None:
-    """A text has to be longer than the vocabulary and may use each token once."""
+def test_a_prompt_without_possible_continuation(name: str) -> None:
+    """The minimum length exceeds the vocabulary, and each token may be used only once."""
     size = load_generator(golden_run(name)).tokenizer.size
     strict = generator(name, {"min_length": size + 1, "no_repeat": 1, "beam": 1})
     with pytest.raises(SeqloomError, match="No text can continue 'le'"):

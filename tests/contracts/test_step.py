@@ -1,4 +1,4 @@
-"""What search may rely on in every architecture: `start`, `step` and `select_rows`."""
+"""Contract of every architecture for search: `start`, `step` and `select_rows`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def batch(step_case: Any) -> Batch:
 
 @pytest.fixture
 def exact(step_case: Any) -> dict[str, float]:
-    """What counts as equal: nothing but rounding."""
+    """Return tolerances that allow only for rounding."""
     return {"rtol": 0.0, "atol": step_case.tolerance}
 
 
@@ -46,7 +46,7 @@ def _tensors(tree: Tree) -> Iterator[Tensor]:
 
 
 def _run(model: Any, batch: Batch, prefixes: Tensor) -> list[Step]:
-    """Every step over the prefixes, (R, T), R a multiple of the number of sentences."""
+    """Run all steps over the prefixes (R, T), with R a multiple of the number of sentences."""
     memory, state = model.start(batch)
     rows = torch.arange(len(batch.source)).repeat_interleave(len(prefixes) // len(batch.source))
     state, steps = select_rows(state, rows), []
@@ -57,14 +57,14 @@ def _run(model: Any, batch: Batch, prefixes: Tensor) -> list[Step]:
 
 
 def _prefixes(rows: int, length: int, vocabulary: int) -> Tensor:
-    """(rows, length) random targets, each its own."""
+    """Return random targets (rows, length)."""
     prefixes = torch.randint(3, vocabulary, (rows, length), generator=torch.Generator().manual_seed(rows))
     prefixes[:, 0] = BOS
     return prefixes
 
 
 def _padded(batch: Batch, columns: int) -> Batch:
-    """The batch with so much more padding behind the sources."""
+    """Return the batch with additional padding after the sources."""
     assert batch.source_heads is not None
     return replace(
         batch,
@@ -74,7 +74,7 @@ def _padded(batch: Batch, columns: int) -> Batch:
 
 
 def _forced(model: Any, batch: Batch, prefixes: Tensor) -> Tensor:
-    """The log-probabilities of teacher forcing for the same rows, (R, T, V)."""
+    """Return the log-probabilities under teacher forcing for the same rows, (R, T, V)."""
     assert batch.source_heads is not None
     rows = torch.arange(len(batch.source)).repeat_interleave(len(prefixes) // len(batch.source))
     wide = Batch(
@@ -126,7 +126,7 @@ def test_selecting_rows_commutes_with_a_step(
     memory, _ = model.start(batch)
     state = _run(model, batch, prefixes[:, :2])[-1].state
     last = prefixes[:, 2]
-    # Within each sentence's three rows: one repeated, one dropped, two exchanged.
+    # Within the three rows of each sentence, one is repeated, one dropped, two swapped.
     rows = torch.tensor([2, 0, 0, 4, 3, 5, 8, 8, 8, 9, 11, 10])
     after = model.step(memory, state, last)
     before = model.step(memory, select_rows(state, rows), last[rows])
@@ -135,7 +135,7 @@ def test_selecting_rows_commutes_with_a_step(
         assert_close(one, other, **exact)
 
 
-def test_dropping_sentences_leaves_the_others_alone(
+def test_dropping_sentences_does_not_change_the_others(
     step_case: Any, model: Any, batch: Batch, exact: dict[str, float]
 ) -> None:
     prefixes = _prefixes(8, 3, step_case.vocabularies.target)
@@ -147,7 +147,7 @@ def test_dropping_sentences_leaves_the_others_alone(
     assert_close(left.log_probs, whole.log_probs[rows], **exact)
 
 
-def test_a_step_leaves_state_and_memory_as_they_were(step_case: Any, model: Any, batch: Batch) -> None:
+def test_a_step_does_not_change_state_and_memory(step_case: Any, model: Any, batch: Batch) -> None:
     prefixes = _prefixes(8, 3, step_case.vocabularies.target)
     memory, _ = model.start(batch)
     state = _run(model, batch, prefixes[:, :2])[-1].state
@@ -158,10 +158,10 @@ def test_a_step_leaves_state_and_memory_as_they_were(step_case: Any, model: Any,
     assert torch.equal(model.step(memory, state, prefixes[:, 2]).log_probs, first.log_probs)
 
 
-def test_two_steps_from_one_state_go_their_own_ways(
+def test_two_steps_from_one_state_are_independent(
     step_case: Any, model: Any, batch: Batch, exact: dict[str, float]
 ) -> None:
-    """As branches of a search do: what the one writes must not show up in the other."""
+    """Branches of a search must not see what the other one writes."""
     prefixes, others = (_prefixes(rows, 8, step_case.vocabularies.target)[:4] for rows in (4, 8))
     others[:, :2] = prefixes[:, :2]
     memory, _ = model.start(batch)

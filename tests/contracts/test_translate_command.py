@@ -1,4 +1,4 @@
-"""`seqloom translate` writes one line per input line, whatever the translator finds."""
+"""`seqloom translate` writes one line per input line, even if there is no output."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def file(tmp_path: Path) -> str:
 
 
 def run(*arguments: str) -> tuple[str, str]:
-    """Return what a command writes to its standard output and its standard error."""
+    """Return the standard output and the standard error of a command."""
     done = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
     assert done.exit_code == 0, done.stderr
     return done.stdout, done.stderr
 
 
 def strict_json(text: str) -> Any:
-    """Return the value; NaN and Infinity, which are not JSON, are errors."""
+    """Return the parsed value; NaN and Infinity, which are not JSON, are errors."""
     return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
 
 
@@ -55,7 +55,7 @@ def test_no_possible_hypothesis(file: str, mode: list[str]) -> None:
         assert output["score"] == (None if line else 0)
 
 
-def test_other_commands_write_json_about_what_is_impossible(tmp_path: Path) -> None:
+def test_other_commands_write_json_without_possible_outputs(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("the cat\tNOUN NOUN NOUN\nthe dog\tDET NOUN\n", encoding="utf-8")
     found = strict_json(run("score", str(golden_run("hmm")), str(tmp_path / "pairs.tsv"), "--json")[0])
     assert found["log_prob"] is None
@@ -77,8 +77,8 @@ def test_a_search_without_a_result_cannot_be_shown(file: str, tmp_path: Path, co
     assert not (tmp_path / "tree.json").exists()
 
 
-def test_two_processes_write_what_one_writes() -> None:
-    """The threads of test_translators.py stand for processes; these are processes."""
+def test_two_processes_write_the_same_as_one() -> None:
+    """test_translators.py uses threads instead of processes; these are real processes."""
     command = ["translate", str(golden_run("transformer")), str(GOLDEN / "data/words.txt"), "--nbest", "2"]
     command += ["--engine", "torch", "--device", "cpu"]
     two = subprocess.run(

@@ -44,7 +44,7 @@ def translator(name: str) -> Iterator[Translator]:
 
 
 def reference(translator: Translator, options: Mapping[str, Any], subject: Subject) -> Outputs:
-    """Return what a search of one hypothesis at a time finds."""
+    """Return the result of a search that expands one hypothesis at a time."""
     assert isinstance(translator, TorchTranslator)
     search, outputs = translator.with_search(options).search, []
     for line in subject.lines:
@@ -150,7 +150,7 @@ def test_alignments(translator: Translator, subject: Subject) -> None:
     for (output,) in (outputs[0], outputs[2]):
         weights = torch.tensor(output.alignment)
         assert weights.shape == (len(output.tokens) + 1, len(output.source_tokens) + 1)
-        sums = weights.sum(dim=1)  # less than 1 where the model also attends to its own output
+        sums = weights.sum(dim=1)  # less than 1 if the model also attends to its own output
         assert bool((weights >= 0).all() and (sums > 0).all() and (sums < 1.0001).all())
     assert outputs[1] == [NOTHING]
 
@@ -266,7 +266,7 @@ def test_a_prefix_without_probability() -> None:
 
 
 class Broken(StepModel):
-    """A model whose probabilities are not numbers."""
+    """A model whose probabilities are NaN."""
 
     def __init__(self, model: StepModel) -> None:
         self._model, self.reads_trees = model, model.reads_trees
@@ -283,7 +283,7 @@ class Broken(StepModel):
 
 
 @pytest.mark.parametrize("name", ["transformer", "lstm", "prefix-lm", "hmm"])
-def test_a_model_that_gives_no_numbers(name: str) -> None:
+def test_a_model_that_returns_nan(name: str) -> None:
     with opened(name) as translator:
         assert isinstance(translator, TorchTranslator)
         broken = copy(translator)
@@ -298,7 +298,7 @@ def test_a_model_that_gives_no_numbers(name: str) -> None:
 
 @pytest.mark.parametrize("model", ["hmm-classifier", "transformer", "lstm-additive"])
 def test_frames_that_are_too_large(model: str, tmp_path: Path) -> None:
-    """A model that can tell them apart nevertheless may do so; no output has a score that is not a number."""
+    """A model that can still tell them apart may do so, but no output has a NaN score."""
     frames = np.load(CLIPS[0])
     loud = np.full_like(frames, 3e38)
     loud[::2] *= -1

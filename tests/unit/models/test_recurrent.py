@@ -48,7 +48,7 @@ def _loss_gradients(model: Recurrent, batch: Batch) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_equations_one_by_one_are_the_fused_kernels(preset: str, batch: Batch) -> None:
+def test_explicit_equations_equal_the_fused_kernels(preset: str, batch: Batch) -> None:
     fused, steps = _build(preset, kernel="fused"), _build(preset, kernel="steps")
     assert_close(steps.hidden(batch), fused.hidden(batch), **EXACT)
     expected = _loss_gradients(fused, batch)
@@ -69,7 +69,7 @@ def test_the_equations_one_by_one_are_the_fused_kernels(preset: str, batch: Batc
     ],
     ids=str,
 )
-def test_the_whole_target_takes_one_call_unless_something_feeds_back(
+def test_the_target_takes_one_call_unless_attention_feeds_back(
     fields: dict[str, Any], calls: int, batch: Batch
 ) -> None:
     model, widths = _build(**fields), []
@@ -80,43 +80,43 @@ def test_the_whole_target_takes_one_call_unless_something_feeds_back(
 
 
 def _one_by_one(model: Recurrent, source: list[int], target: list[int]) -> tuple[Tensor, Tensor]:
-    """Answers and weights of one pair by the docstring's equations, without a batch and without padding."""
+    """Return outputs and weights of one pair by the equations of the docstring, without batch and padding."""
     settings, batch = model.settings, collate_ids([source], [target], range(1))
     encoded, lasts = model.encoder(model.source_embedding(batch.source), batch.source_lengths)
     above = len(model.decoder.layers) - settings.layers
     tops = [*lasts.unbind(dim=1), *[lasts[:, -1]] * above][-len(model.decoder.layers) :]
     cells = [torch.stack([bridge(top).tanh() for top in tops], dim=1) for bridge in model.bridge]
     cells += [torch.zeros_like(cells[0])] * (model.cell.parts - len(cells))
-    asking = cells[0][:, -1:]  # s_0, the top layer's first hidden state
+    query = cells[0][:, -1:]  # s_0, the first hidden state of the top layer
     fed = torch.zeros(1, 1, model.output.in_features, dtype=torch.float64)
-    had = torch.zeros(1, 1, encoded.shape[1], dtype=torch.float64)
+    coverage = torch.zeros(1, 1, encoded.shape[1], dtype=torch.float64)
 
-    def look(query: Tensor, position: int) -> tuple[Tensor, Tensor]:
+    def attend(query: Tensor, position: int) -> tuple[Tensor, Tensor]:
         if model.context is None:
             return query[..., :0], query[..., :0]
         memory = model.context.build_memory(encoded, torch.ones(1, encoded.shape[1], dtype=torch.bool))
-        found: tuple[Tensor, Tensor] = model.context(query, memory, torch.tensor([[position]]), had)
+        found: tuple[Tensor, Tensor] = model.context(query, memory, torch.tensor([[position]]), coverage)
         return found
 
     assert batch.target_in is not None
-    answers, weights = [], []
+    outputs, weights = [], []
     for position, symbol in enumerate(batch.target_in[0].tolist()):
         y = model.target_embedding.weight[symbol].view(1, 1, -1)
         if settings.query == "previous":
-            a, alpha = look(asking, position)
+            a, alpha = attend(query, position)
         if settings.input_feeding:
             y = torch.cat((y, a if settings.query == "previous" else fed), dim=-1)
         s, cells = model.decoder(y, tuple(cells))
         if settings.query == "current":
-            a, alpha = look(s, position)
-        answer = torch.cat((a, s), dim=-1)
+            a, alpha = attend(s, position)
+        output = torch.cat((a, s), dim=-1)
         if settings.combine == "tanh" and settings.context != "last":
             assert model.combine is not None
-            answer = (answer @ model.combine.weight.T + model.combine.bias).tanh()
-        fed, asking, had = answer, s, had + (alpha if settings.coverage else 0)
-        answers.append(answer[0, 0])
+            output = (output @ model.combine.weight.T + model.combine.bias).tanh()
+        fed, query, coverage = output, s, coverage + (alpha if settings.coverage else 0)
+        outputs.append(output[0, 0])
         weights.append(alpha[0, 0])
-    return torch.stack(answers), torch.stack(weights)
+    return torch.stack(outputs), torch.stack(weights)
 
 
 FEEDING = [
@@ -145,7 +145,7 @@ OTHERS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("kernel", ["fused", "steps"])
 @pytest.mark.parametrize("fields", [*FEEDING, *OTHERS], ids=str)
-def test_the_model_is_a_loop_over_pairs_and_positions(
+def test_the_model_equals_a_loop_over_pairs_and_positions(
     fields: dict[str, Any], kernel: str, batch: Batch
 ) -> None:
     model = _build(**fields, kernel=kernel)
@@ -165,7 +165,7 @@ def test_the_model_is_a_loop_over_pairs_and_positions(
                 assert_close(step.attention[0, 0, 0], weights[position], **EXACT)
 
 
-def test_coverage_is_the_weight_that_a_position_has_had(batch: Batch) -> None:
+def test_coverage_is_the_total_weight_of_a_position(batch: Batch) -> None:
     model = _build("lstm-additive", coverage=True)
     memory, state = model.start(batch)
     had = torch.zeros(batch.source.shape, dtype=torch.float64)
@@ -179,7 +179,7 @@ def test_coverage_is_the_weight_that_a_position_has_had(batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("feeding", [False, True])
-def test_the_mean_is_attention_that_cannot_choose(feeding: bool, batch: Batch) -> None:
+def test_the_mean_is_attention_with_uniform_weights(feeding: bool, batch: Batch) -> None:
     attention, mean = _build("lstm-bilinear", input_feeding=feeding), _build("lstm-mean", input_feeding=feeding)
     weights = attention.state_dict()
     del weights["context.score.matrix.weight"]
@@ -212,19 +212,19 @@ def test_every_decoder_starts_from_the_top_of_the_encoder(
         assert_close(start[:, layer], model.bridge[0](lasts[:, origin]).tanh(), **EXACT)
 
 
-def test_side_by_side_makes_the_output_layer_wider_and_leaves_it_untied(batch: Batch) -> None:
+def test_concatenation_makes_the_output_layer_wider_and_untied(batch: Batch) -> None:
     narrow, wide = _build(combine="tanh"), _build(combine="concat")
     assert narrow.output.weight is narrow.target_embedding.weight
     assert wide.output.weight.shape == (13, 2 * WIDTH)
     assert wide.hidden(batch).shape == (3, 6, 2 * WIDTH)
-    assert wide.source_embedding is wide.target_embedding  # these two still can be one
+    assert wide.source_embedding is wide.target_embedding  # these two can still be tied
     projected = _build(combine="concat", projections="separate", attention_width=5)
     assert projected.output.in_features == WIDTH + 5
-    bottleneck = _build(combine="concat", context="last", tie="target")  # nothing to put beside
+    bottleneck = _build(combine="concat", context="last", tie="target")  # no context to concatenate
     assert bottleneck.output.weight is bottleneck.target_embedding.weight
 
 
-def test_only_what_has_a_context_says_where_it_looked(batch: Batch) -> None:
+def test_only_models_with_a_context_return_attention(batch: Batch) -> None:
     for context, looks in (("last", False), ("mean", True), ("attention", True)):
         model = _build(context=context)
         memory, state = model.start(batch)
@@ -249,7 +249,7 @@ def test_only_what_has_a_context_says_where_it_looked(batch: Batch) -> None:
         ("recurrent", {"score": "cosine"}, "model.score in the options"),
     ],
 )
-def test_what_does_not_fit_together_is_a_sentence(name: str, fields: dict[str, Any], words: str) -> None:
+def test_incompatible_options_are_an_error(name: str, fields: dict[str, Any], words: str) -> None:
     with pytest.raises(SeqloomError) as caught:
         compose(values={"model.name": name, **{f"model.{key}": value for key, value in fields.items()}})
     assert words in str(caught.value)
@@ -267,7 +267,7 @@ def test_what_does_not_fit_together_is_a_sentence(name: str, fields: dict[str, A
     ],
     ids=str,
 )
-def test_what_does_fit_is_taken(fields: dict[str, Any], batch: Batch) -> None:
+def test_compatible_options_are_accepted(fields: dict[str, Any], batch: Batch) -> None:
     config = compose(
         values={"model.name": "recurrent", **{f"model.{key}": value for key, value in fields.items()}}
     )
@@ -275,7 +275,7 @@ def test_what_does_fit_is_taken(fields: dict[str, Any], batch: Batch) -> None:
     assert _build(**fields)(batch).isfinite().all()
 
 
-def test_every_preset_says_in_what_it_differs_and_keeps_what_the_user_sets() -> None:
+def test_presets_set_their_options_and_keep_those_of_the_user() -> None:
     assert set(PRESETS) == {
         "recurrent",
         *("rnn-last", "lstm-last", "gru-last", "lstm-mean"),

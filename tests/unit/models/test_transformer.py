@@ -42,7 +42,7 @@ def _build(preset: str = "transformer", **fields: Any) -> Transformer:
 
 
 def _random_pairs(count: int, random: torch.Generator) -> Batch:
-    """Sources of three symbols and targets of five, neither saying anything about the other."""
+    """Return independent random sources of three symbols and targets of five."""
     sides = [torch.randint(3, 3 + SYMBOLS, (count, n), generator=random).tolist() for n in (3, 5)]
     return collate_ids(sides[0], sides[1], range(count))
 
@@ -52,7 +52,7 @@ def _mean_loss(model: Transformer, batch: Batch) -> float:
 
 
 def _update(model: Transformer, updater: Updater, batch: Batch, rate: float) -> float:
-    """The mean loss before the update."""
+    """Run a training step and return the mean loss before the update."""
     loss = LossModule(model, 0.0, "float32")(batch)
     loss.total.backward()
     updater.update(batch.target_tokens, rate)
@@ -64,7 +64,7 @@ def _update(model: Transformer, updater: Updater, batch: Batch, rate: float) -> 
 
 @pytest.fixture
 def mask_off(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """The decoder looks at its own future as long as this is not undone."""
+    """Let the decoder attend to future tokens until the patch is undone."""
     forward = SelfAttention.forward
 
     def all_seen(
@@ -77,7 +77,7 @@ def mask_off(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_no_gradient_leads_from_an_answer_to_a_later_token(positions: str) -> None:
+def test_no_gradient_from_an_output_to_a_later_token(positions: str) -> None:
     model = _build(positions=positions, layers=2).double()
     batch = collate_ids([[4, 5, 6]] * 2, [[5, 6, 7, 8, 9]] * 2, range(2), [[0, 1, 1]] * 2)
     embedded: list[Tensor] = []
@@ -91,10 +91,10 @@ def test_no_gradient_leads_from_an_answer_to_a_later_token(positions: str) -> No
 
 
 @pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
-def test_without_the_mask_the_loss_falls_below_what_is_possible(
+def test_without_the_mask_the_loss_falls_below_the_entropy(
     positions: str, mask_off: pytest.MonkeyPatch
 ) -> None:
-    # Of six tokens five are drawn from eight symbols; only the end of sentence can be known.
+    # Five of six tokens are drawn from eight symbols; only the end of sentence can be predicted.
     possible = 5 / 6 * math.log(SYMBOLS)
     random = torch.Generator().manual_seed(1)
     model = _build(positions=positions)
@@ -103,7 +103,7 @@ def test_without_the_mask_the_loss_falls_below_what_is_possible(
         loss = _update(model, updater, _random_pairs(32, random), 5e-3 * min(1.0, step / 20))
     assert loss < 0.2 * possible
     mask_off.undo()
-    # What it learned is to read the answer, which nobody gives it while decoding.
+    # It learned to copy the target, which is not available in decoding.
     assert _mean_loss(model, _random_pairs(200, random)) > 2 * possible
 
 
@@ -118,7 +118,7 @@ def test_with_the_mask_random_targets_cannot_be_learned() -> None:
 
 
 def _decoded_after_overfitting(model: Transformer) -> list[Any]:
-    """What a beam finds for six pairs once the training loss says that they are known."""
+    """Train on six pairs until their loss is low, and return the outputs of a beam search."""
     batch, updater = collate_ids(SOURCES, TARGETS, range(6)), Updater(model, TrainConfig())
     losses = (_update(model, updater, batch, 5e-3 * min(1.0, step / 20)) for step in range(1, 301))
     assert any(loss < 0.02 for loss in losses)
@@ -127,11 +127,11 @@ def _decoded_after_overfitting(model: Transformer) -> list[Any]:
     return [hypotheses[0].tokens for hypotheses in found]
 
 
-def test_with_the_mask_what_is_learned_is_decoded() -> None:
+def test_with_the_mask_learned_targets_are_decoded() -> None:
     assert _decoded_after_overfitting(_build(positions="relative")) == TARGETS
 
 
-def test_without_the_mask_decoding_fails_whatever_the_loss_says(mask_off: pytest.MonkeyPatch) -> None:
+def test_without_the_mask_decoding_fails_in_spite_of_a_low_loss(mask_off: pytest.MonkeyPatch) -> None:
     found = _decoded_after_overfitting(_build(positions="relative"))
     assert sum(one == other for one, other in zip(found, TARGETS, strict=True)) <= 2
 
@@ -140,32 +140,31 @@ def test_without_the_mask_decoding_fails_whatever_the_loss_says(mask_off: pytest
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_only_without_positions_a_permuted_source_gives_the_permuted_answer(positions: str) -> None:
+def test_a_permuted_source_gives_a_permuted_output_only_without_positions(positions: str) -> None:
     model = _build(positions=positions, layers=2).double().eval()
     batch = collate_ids([[4, 5, 6, 7, 8], [9, 10]], None, range(2), [[0, 1, 1, 3, 4], [0, 1]])
-    # Six tokens and three, the end of sentence among them; padding stays where it is.
+    # Six tokens and three, including the end of sentence; padding is not moved.
     orders = [torch.tensor([3, 0, 5, 1, 4, 2]), torch.tensor([2, 0, 1, 3, 4, 5])]
     rows = torch.arange(2).unsqueeze(1), torch.stack(orders)
-    permuted = Batch(
-        batch.source[rows], batch.source_lengths, batch.index, source_heads=batch.source_heads
-    )  # the tree of the places
+    # The tree is that of the positions, not of the permuted tokens.
+    permuted = Batch(batch.source[rows], batch.source_lengths, batch.index, source_heads=batch.source_heads)
     real = batch.source_mask
-    answer, expected = model.encode(permuted)[real], model.encode(batch)[rows][real]
+    output, expected = model.encode(permuted)[real], model.encode(batch)[rows][real]
     if positions == "none":
-        assert_close(answer, expected, **EXACT)
+        assert_close(output, expected, **EXACT)
     else:
-        assert (answer - expected).abs().amax(-1).min() > 1e-3  # at every position
+        assert (output - expected).abs().amax(-1).min() > 1e-3  # at every position
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_the_decoder_knows_the_order_of_the_past_by_its_positions_or_its_mask(positions: str) -> None:
+def test_the_decoder_gets_the_order_from_positions_or_from_its_mask(positions: str) -> None:
     model = _build(positions=positions, layers=2).double().eval()
     batch = collate_ids([[4, 5]] * 2, [[5, 6, 7], [6, 5, 7]], range(2), [[0, 1]] * 2)
     one, other = model(batch)[:, 3]
     assert not torch.allclose(one, other, rtol=0.0, atol=1e-6)
 
 
-def test_another_tree_is_another_answer_where_trees_are_read() -> None:
+def test_the_output_depends_on_the_tree() -> None:
     trees = [[2, 0, 2], [0, 1, 2], [0, -1, 1]]
     for positions in ("syntax", "relative"):
         model = _build(positions=positions).double().eval()
@@ -174,7 +173,7 @@ def test_another_tree_is_another_answer_where_trees_are_read() -> None:
             assert torch.allclose(one, other, rtol=0.0, atol=1e-9) == (positions == "relative")
 
 
-def test_a_model_that_reads_trees_asks_for_them() -> None:
+def test_a_model_that_reads_trees_needs_them() -> None:
     model = _build("transformer-syntax")
     with pytest.raises(SeqloomError, match="needs a dependency tree for every source") as error:
         model(collate_ids([[4, 5, 6]], [[7]], range(1)))
@@ -182,7 +181,7 @@ def test_a_model_that_reads_trees_asks_for_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["lm", "prefix-lm", "mlm"])
-def test_what_has_no_source_with_a_tree_refuses_its_positions(name: str) -> None:
+def test_models_without_trees_refuse_syntax_positions(name: str) -> None:
     with pytest.raises(SeqloomError, match=f"model.positions=syntax is not supported by {name}"):
         compose(None, {"model.name": name, "model.positions": "syntax"})
 
@@ -194,7 +193,7 @@ def test_trees_need_full_attention_and_pairs_of_sine_and_cosine() -> None:
         compose(None, {"model.positions": "syntax", "model.width": 9, "model.heads": 3})
 
 
-def test_learned_positions_end_with_a_sentence_about_source_and_target() -> None:
+def test_too_few_learned_positions_are_an_error_on_both_sides() -> None:
     model = _build(positions="learned", max_length=4)
     model(collate_ids([[5, 6, 7]], [[5, 6, 7]], range(1)))  # with the end of sentence, four
     for source, target in (([5, 6, 7, 8], [5]), ([5], [5, 6, 7, 8])):
@@ -203,7 +202,7 @@ def test_learned_positions_end_with_a_sentence_about_source_and_target() -> None
         assert error.value.hint is not None and "model.max_length" in error.value.hint
 
 
-def test_learned_positions_end_with_a_sentence_while_decoding() -> None:
+def test_too_few_learned_positions_are_an_error_in_decoding() -> None:
     model = _build(positions="learned", max_length=4).eval()
     memory, state = model.start(collate_ids([[5]], None, range(1)))
     last = torch.tensor([5])
@@ -214,7 +213,7 @@ def test_learned_positions_end_with_a_sentence_while_decoding() -> None:
 
 
 @pytest.mark.parametrize(("name", "room"), [("transformer", 6), ("lm", 6 - 4)])
-def test_a_search_goes_no_further_than_the_positions(name: str, room: int) -> None:
+def test_a_search_ends_at_the_last_position(name: str, room: int) -> None:
     config = TextConfig(tokenizer="char", byte_fallback=False, tags=())
     tokenizers = TokenizerPair.train(config, lambda: [("abc", "cba")] * 20)
     entry, size = architecture(name), tokenizers.target.size
@@ -222,18 +221,18 @@ def test_a_search_goes_no_further_than_the_positions(name: str, room: int) -> No
     torch.manual_seed(0)
     model = entry.build(entry.settings.model_validate(values), Vocabularies(size, size, True)).eval()
     with torch.no_grad():
-        model.output.bias[EOS] = -100.0  # it never ends by itself
+        model.output.bias[EOS] = -100.0  # EOS is never generated
     ((best,),) = TorchTranslator(model, tokenizers, SearchConfig(beam=2)).translate(["abc"])
     assert (len(best.tokens), best.finished) == (room, False)
 
 
-def test_both_sides_learn_positions_of_their_own() -> None:
+def test_both_sides_have_separate_learned_positions() -> None:
     model = _build(positions="learned", max_length=4)
     names = [name for name, _ in model.named_parameters() if "positions" in name]
     assert names == ["source_positions.table.weight", "target_positions.table.weight"]
 
 
-def test_the_decoder_counts_distances_to_one_side_and_the_encoder_to_both() -> None:
+def test_the_decoder_has_causal_and_the_encoder_bidirectional_distances() -> None:
     model = _build(positions="t5", layers=2)
     parts: list[Any] = [model.encoder, model.decoder]
     sides = [[block.attention.positions.causal for block in part] for part in parts]
@@ -259,7 +258,7 @@ def test_the_decoder_counts_distances_to_one_side_and_the_encoder_to_both() -> N
     ],
     ids=str,
 )
-def test_settings_that_do_not_fit_are_a_sentence(fields: dict[str, Any], sentence: str) -> None:
+def test_incompatible_options_are_an_error(fields: dict[str, Any], sentence: str) -> None:
     with pytest.raises(SeqloomError) as error:
         compose(
             values={"model.name": "transformer", **{f"model.{key}": value for key, value in fields.items()}}
@@ -276,12 +275,12 @@ def test_settings_that_do_not_fit_are_a_sentence(fields: dict[str, Any], sentenc
     ],
     ids=str,
 )
-def test_what_another_choice_would_forbid_is_allowed(fields: dict[str, Any]) -> None:
+def test_compatible_options_are_accepted(fields: dict[str, Any]) -> None:
     model = _build(**fields).eval()
     assert model(collate_ids([[5, 6]], [[7]], range(1))).isfinite().all()
 
 
-def test_the_head_widths_are_those_of_the_settings() -> None:
+def test_head_widths_come_from_the_settings() -> None:
     block: Any = _build(heads=3, qk_width=4, v_width=7, layers=1).decoder[0]
     assert block.attention.query_key_value.weight.shape == (3 * (4 + 4 + 7), 32)
     assert block.attention.output.weight.shape == (32, 3 * 7)
@@ -300,7 +299,7 @@ def test_the_head_widths_are_those_of_the_settings() -> None:
         ("transformer-deep", {"layers": 24, "decoder_layers": 24, "norm": "rms", "activation": "swiglu"}),
     ],
 )
-def test_a_preset_is_what_its_name_says(preset: str, chosen: dict[str, Any]) -> None:
+def test_presets_set_their_options(preset: str, chosen: dict[str, Any]) -> None:
     settings = compose(values={"model.name": preset}).model.model_dump()
     assert {key: settings[key] for key in chosen} == chosen
     assert architectures()[preset].build is Transformer
@@ -309,7 +308,7 @@ def test_a_preset_is_what_its_name_says(preset: str, chosen: dict[str, Any]) -> 
 # Blocks
 
 
-def test_without_residuals_steps_are_still_the_whole() -> None:
+def test_steps_equal_forward_without_residuals() -> None:
     model = _build(residual=False, layers=2).double().eval()
     batch = collate_ids([[4, 5, 6]], [[5, 6, 7]], range(1))
     assert batch.target_in is not None

@@ -14,7 +14,7 @@ def test_a_masked_key_gets_weight_zero_whatever_its_score() -> None:
     assert torch.equal(context, weights)
 
 
-def test_a_factor_makes_weights_smaller_after_the_softmax() -> None:
+def test_a_factor_scales_weights_after_the_softmax() -> None:
     context, weights = attend(torch.zeros(1, 2), torch.eye(2), factor=torch.tensor([[1.0, 0.5]]))
     assert weights.tolist() == [[0.5, 0.25]]
     assert torch.equal(context, weights)

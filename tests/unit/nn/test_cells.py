@@ -26,7 +26,7 @@ def test_orthogonal_makes_the_hidden_matrix_of_every_gate_orthogonal(name: CellN
     gates = chosen.hidden.view(GATES[name], WIDTH, WIDTH)
     for gate in gates:
         assert_close(gate @ gate.T, torch.eye(WIDTH))
-    assert len({gate[0, 0].item() for gate in gates}) == GATES[name]  # each its own
+    assert len({gate[0, 0].item() for gate in gates}) == GATES[name]  # all different
     for matrix in plain.hidden.view(GATES[name], WIDTH, WIDTH):
         assert not torch.allclose(matrix @ matrix.T, torch.eye(WIDTH), atol=0.1)
     # Nothing else changes.
@@ -35,7 +35,7 @@ def test_orthogonal_makes_the_hidden_matrix_of_every_gate_orthogonal(name: CellN
     assert torch.equal(chosen.hidden_bias, plain.hidden_bias)
 
 
-def test_the_forget_bias_is_added_to_the_forget_gate_alone() -> None:
+def test_the_forget_bias_is_added_to_the_forget_gate_only() -> None:
     plain, biased = _weights("lstm"), _weights("lstm", forget_bias=1.5)
     added = (biased.input_bias + biased.hidden_bias - plain.input_bias - plain.hidden_bias).view(4, WIDTH)
     expected = torch.zeros(4, WIDTH)
@@ -45,7 +45,7 @@ def test_the_forget_bias_is_added_to_the_forget_gate_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["rnn", "gru"])
-def test_a_cell_without_a_forget_gate_takes_no_forget_bias(name: CellName) -> None:
+def test_a_cell_without_a_forget_gate_ignores_the_forget_bias(name: CellName) -> None:
     assert_close(_weights(name, forget_bias=3.0), _weights(name), rtol=0.0, atol=0.0)
 
 
@@ -68,8 +68,8 @@ def test_an_open_forget_gate_keeps_the_cell(kernel: Any) -> None:
 
 
 @pytest.mark.parametrize("name", GATES)
-def test_each_kernel_is_what_it_is_called(name: CellName, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or the tests that compare the two would compare one with itself."""
+def test_the_selected_kernel_is_used(name: CellName, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, tests that compare the two would compare one with itself."""
     fused, steps = (RecurrentLayer(Cell(name, kernel=kernel), INPUTS, WIDTH) for kernel in ("fused", "steps"))
 
     def forbidden(*_: Any) -> None:
@@ -82,7 +82,7 @@ def test_each_kernel_is_what_it_is_called(name: CellName, monkeypatch: pytest.Mo
     assert fused(x)[0].shape == (2, 3, WIDTH)
 
 
-def test_only_an_lstm_has_a_cell_beside_its_hidden_state() -> None:
+def test_only_an_lstm_has_a_cell_in_addition_to_its_hidden_state() -> None:
     for name, parts in (("rnn", 1), ("gru", 1), ("lstm", 2)):
         layer = RecurrentLayer(Cell(name), INPUTS, WIDTH)  # type: ignore[arg-type]
         _, state = layer(torch.randn(2, 3, INPUTS))
@@ -91,13 +91,13 @@ def test_only_an_lstm_has_a_cell_beside_its_hidden_state() -> None:
 
 
 class Doubling(Cell):
-    """h' = 2 h + x, whatever the weights are."""
+    """Cell with h' = 2 h + x, independent of the weights."""
 
     def step(self, x: Tensor, state: State, weights: CellWeights) -> State:
         return (2 * state[0] + x,)
 
 
-def test_a_cell_of_ones_own_is_computed_by_its_own_equations() -> None:
+def test_a_subclass_is_computed_by_its_own_equations() -> None:
     x = torch.randn(2, 3, WIDTH)
     layer = RecurrentLayer(Doubling("rnn"), WIDTH, WIDTH)
     assert_close(layer(x)[0][:, 2], 4 * x[:, 0] + 2 * x[:, 1] + x[:, 2])

@@ -5,11 +5,11 @@ import torch
 
 from seqloom.nn.dropout import Dropout
 
-COUNT = 200_003  # no multiple of eight: the last draw decides about fewer elements
+COUNT = 200_003  # not a multiple of eight: the last draw is used for fewer elements
 
 
 @pytest.mark.parametrize("p", [0.1, 0.25, 0.5])
-def test_the_share_and_the_mean_are_kept(p: float) -> None:
+def test_dropped_fraction_and_mean(p: float) -> None:
     torch.manual_seed(1)
     dropped = Dropout(p)(torch.ones(COUNT))
     exact = round(p * 256) / 256
@@ -23,7 +23,7 @@ def test_the_share_and_the_mean_are_kept(p: float) -> None:
 def test_neighbours_are_independent() -> None:
     torch.manual_seed(1)
     kept = (Dropout(0.5)(torch.ones(COUNT)) != 0).double() - 0.5
-    for distance in (1, 2, 7, 8, 16):  # one 64-bit draw decides about eight neighbours
+    for distance in (1, 2, 7, 8, 16):  # one 64-bit draw gives the mask of eight neighbours
         correlation = (kept[:-distance] * kept[distance:]).mean() / 0.25
         assert abs(correlation.item()) < 5 / COUNT**0.5
 
@@ -38,7 +38,7 @@ def test_the_gradient_is_the_mask() -> None:
     assert torch.equal(x.grad, torch.where(y != 0, upstream * scale, 0.0))
 
 
-def test_it_follows_the_layout_of_its_input() -> None:
+def test_the_layout_of_the_input_is_kept() -> None:
     x = torch.arange(1.0, 13.0).view(3, 4)
     torch.manual_seed(1)
     straight = Dropout(0.5)(x.t().contiguous())
@@ -57,7 +57,7 @@ def test_probabilities_are_multiples_of_one_in_256() -> None:
     assert "p=0.1016" in repr(Dropout(0.1))
 
 
-def test_the_generator_decides_the_mask() -> None:
+def test_the_mask_depends_on_the_generator() -> None:
     layer, x = Dropout(0.5), torch.ones(100)
     torch.manual_seed(3)
     first = layer(x)

@@ -22,7 +22,7 @@ SHARED, SEPARATE = Vocabularies(9, 9, True), Vocabularies(9, 7, False)
         (SEPARATE, "none", False, False),
     ],
 )
-def test_what_is_tied(vocabularies: Vocabularies, tie: str, sides: bool, output: bool) -> None:
+def test_weight_tying(vocabularies: Vocabularies, tie: str, sides: bool, output: bool) -> None:
     source, target, top = embeddings_and_output(vocabularies, 4, tie)  # type: ignore[arg-type]
     assert (source.weight is target.weight) == sides
     assert (top.weight is target.weight) == output
@@ -30,7 +30,7 @@ def test_what_is_tied(vocabularies: Vocabularies, tie: str, sides: bool, output:
     assert target.weight.shape == top.weight.shape == (vocabularies.target, 4)
 
 
-def test_an_output_layer_of_another_width_has_a_matrix_of_its_own() -> None:
+def test_an_output_layer_of_another_width_is_not_tied() -> None:
     source, target, top = embeddings_and_output(SHARED, 4, "auto", 6)
     assert source is target
     assert top.weight.shape == (9, 6) and target.weight.shape == (9, 4)
@@ -44,14 +44,14 @@ def test_tying_all_needs_one_tokenizer() -> None:
     assert "text.joint=true" in caught.value.hint
 
 
-def test_logits_begin_at_unit_size() -> None:
+def test_initial_logits_have_unit_scale() -> None:
     torch.manual_seed(1)
     _, target, output = embeddings_and_output(Vocabularies(500, 500, True), 256, "auto")
     assert target.weight.std().item() == pytest.approx(256**-0.5, rel=0.02)
     assert not output.bias.any()
 
 
-def test_frames_have_a_linear_layer_whose_vectors_begin_as_long_as_those_of_ids() -> None:
+def test_initial_vectors_of_frames_have_the_norm_of_embeddings() -> None:
     torch.manual_seed(1)
     source, target, output = embeddings_and_output(Vocabularies(39, 500, False, features=True), 256, "auto")
     vectors = source(torch.randn(4, 50, 39, dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""Keys and values that grow: always what putting them together at every step would give."""
+"""The key-value cache always equals a concatenation at every step."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from seqloom.nn.kv_cache import _GROWTH, KVCache, append
 
-STEPS = st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(["go on", "branch", "select"])), max_size=60)
+STEPS = st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(["append", "branch", "select"])), max_size=60)
 
 
 @given(STEPS)
-def test_any_order_of_growing_branching_and_selecting(steps: list[tuple[int, str]]) -> None:
-    """Every state that was ever made is kept, with its keys and values made by `cat` beside it."""
+def test_any_order_of_appending_branching_and_selecting(steps: list[tuple[int, str]]) -> None:
+    """Every cache is kept together with keys and values made by `cat`, and compared at the end."""
     kept: list[tuple[KVCache | None, torch.Tensor, torch.Tensor]] = [
         (None, torch.empty(2, 3, 0, 4), torch.empty(2, 3, 0, 5))
     ]
@@ -32,9 +32,9 @@ def test_any_order_of_growing_branching_and_selecting(steps: list[tuple[int, str
         assert torch.equal(past.keys, keys) and torch.equal(past.values, values)
 
 
-def test_what_grows_alone_is_not_copied_at_every_step() -> None:
-    past, places = None, set()
+def test_a_single_cache_is_not_copied_at_every_step() -> None:
+    past, buffers = None, set()
     for _ in range(64):
         past = append(past, torch.ones(2, 3, 1, 4), torch.ones(2, 3, 1, 5))
-        places.add(past.buffer.keys.data_ptr())
-    assert len(places) <= 64 / _GROWTH
+        buffers.add(past.buffer.keys.data_ptr())
+    assert len(buffers) <= 64 / _GROWTH

@@ -1,4 +1,4 @@
-"""What attention for long inputs promises besides its formula (tests/oracle has that)."""
+"""Properties of attention for long inputs; its formulas are tested in tests/oracle."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def layer(request: pytest.FixtureRequest) -> SelfAttention:
     return KINDS[request.param]()
 
 
-def test_a_sentence_gives_the_same_alone_and_in_any_batch(layer: SelfAttention) -> None:
+def test_a_sentence_gives_the_same_output_in_any_batch(layer: SelfAttention) -> None:
     layer.double()
     x, lengths = torch.randn(3, 90, 8, dtype=torch.float64), torch.tensor([23, 50, 1])
     for width in (50, 63, 90):
@@ -55,8 +55,8 @@ def test_padding_keeps_every_output_and_gradient_finite(layer: SelfAttention) ->
 
 
 @pytest.mark.parametrize("kind", ["bigbird", "blocks", "window"])
-def test_even_padding_sees_something(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Some of torch's kernels answer a query without keys with NaN, some with zero: never ask.
+def test_padding_attends_to_something(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # For a query without keys, some of torch's kernels return NaN and some zero, so there must be none.
     layer, masks = KINDS[kind](), []
     fused = layer.fused
 
@@ -69,14 +69,14 @@ def test_even_padding_sees_something(kind: str, monkeypatch: pytest.MonkeyPatch)
     assert masks and all(mask.any(dim=-1).all() for mask in masks)
 
 
-def test_no_weight_is_without_gradient(layer: SelfAttention) -> None:
+def test_every_weight_has_a_gradient(layer: SelfAttention) -> None:
     layer(torch.randn(1, 60, 8)).square().sum().backward()
     for name, weight in layer.named_parameters():
         assert weight.grad is not None and weight.grad.abs().sum() > 0, name
 
 
 @pytest.mark.parametrize("masked", [True, False])
-def test_what_is_kept_for_the_gradient_grows_with_the_length_only(layer: SelfAttention, masked: bool) -> None:
+def test_memory_for_the_gradient_is_linear_in_the_length(layer: SelfAttention, masked: bool) -> None:
     def largest(length: int) -> int:
         sizes = [0]
 
@@ -92,7 +92,7 @@ def test_what_is_kept_for_the_gradient_grows_with_the_length_only(layer: SelfAtt
     assert largest(4096) <= 4.1 * largest(1024)
 
 
-def test_products_of_queries_and_keys_grow_with_the_length_only(
+def test_products_of_queries_and_keys_are_linear_in_the_length(
     layer: SelfAttention, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     products, fused = 0, layer.fused
@@ -109,7 +109,7 @@ def test_products_of_queries_and_keys_grow_with_the_length_only(
     assert 0 < products <= 4.1 * short
 
 
-def test_nothing_of_n_times_n_is_ever_made(layer: SelfAttention) -> None:
+def test_no_tensor_of_size_n_times_n_is_created(layer: SelfAttention) -> None:
     length, seen = 2048, 0
 
     class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -127,7 +127,7 @@ def test_nothing_of_n_times_n_is_ever_made(layer: SelfAttention) -> None:
     assert 0 < seen < length * length / 8
 
 
-def test_linformer_says_how_long_a_source_may_be() -> None:
+def test_linformer_refuses_sources_above_the_maximum_length() -> None:
     layer = LinformerAttention(8, 2, 4, 4, rank=3, max_length=10, per_head=False)
     layer(torch.randn(1, 10, 8))
     with pytest.raises(SeqloomError) as caught:
@@ -150,7 +150,7 @@ def test_linformer_projects_short_and_long_sentences_to_the_same_size(monkeypatc
     assert sizes[0] / sizes[1] == pytest.approx(1, abs=0.2)
 
 
-def test_random_blocks_depend_on_the_layer_and_on_nothing_else() -> None:
+def test_random_blocks_depend_on_the_layer_only() -> None:
     def draws(seed: int) -> Tensor:
         return BlockSparseAttention(8, 2, 4, 4, block=4, random_blocks=3, seed=seed).draws
 
@@ -175,7 +175,7 @@ def test_causal_attention_is_refused(layer: SelfAttention) -> None:
         ({"attention": "window", "window": 5, "block": 2}, WindowAttention),
     ],
 )
-def test_an_encoder_block_takes_the_chosen_attention(settings: dict[str, Any], kind: type) -> None:
+def test_an_encoder_block_uses_the_selected_attention(settings: dict[str, Any], kind: type) -> None:
     shape = BlockShape(width=8, heads=2, qk_width=4, v_width=4, ffn=16, dropout=0.0, positions="rotary")
     block = EncoderBlock(shape, EncoderSettings.model_validate(settings).kind(0, max_length=40))
     assert type(block.attention) is kind
@@ -192,7 +192,7 @@ def test_the_option_reaches_every_encoder_layer_and_no_decoder_layer() -> None:
     assert shapes == {f"encoder.{layer}.attention.projection": (4, 5, 77) for layer in range(2)}
 
 
-def test_every_layer_draws_blocks_of_its_own() -> None:
+def test_every_layer_draws_different_blocks() -> None:
     settings = TransformerSettings.model_validate({"size": "tiny", "encoder": {"attention": "bigbird"}})
     first, second = (buffer for buffer in Transformer(settings, Vocabularies(11, 11, True)).encoder.buffers())
     assert not torch.equal(first, second)

@@ -40,7 +40,7 @@ def test_heads_are_split_and_joined() -> None:
 
 @WIDTHS
 @SCALED
-def test_the_fused_path_is_the_readable_one(qk_width: int, v_width: int, scaled: bool) -> None:
+def test_the_fused_path_equals_the_readable_one(qk_width: int, v_width: int, scaled: bool) -> None:
     heads = AttentionHeads(2, qk_width, v_width, scaled=scaled)
     q, k = torch.randn(3, 2, 5, qk_width).double() * 2, torch.randn(3, 2, 7, qk_width).double()
     v, mask = torch.randn(3, 2, 7, v_width).double(), torch.rand(3, 1, 5, 7) > 0.5
@@ -53,11 +53,9 @@ def test_the_fused_path_is_the_readable_one(qk_width: int, v_width: int, scaled:
 
 @WIDTHS
 @SCALED
-def test_self_attention_is_the_same_by_kernel_by_formula_and_by_steps(
-    qk_width: int, v_width: int, scaled: bool
-) -> None:
+def test_self_attention_by_kernel_by_formula_and_by_steps(qk_width: int, v_width: int, scaled: bool) -> None:
     fused = SelfAttention(8, 2, qk_width, v_width, scaled=scaled).double()
-    silent = Relative(qk_width, v_width, clip=2, scaled=scaled)  # asks for the formula and adds nothing
+    silent = Relative(qk_width, v_width, clip=2, scaled=scaled)  # selects the formula and adds nothing
     for weight in silent.parameters():
         torch.nn.init.zeros_(weight)
     formula = SelfAttention(8, 2, qk_width, v_width, scaled=scaled, positions=silent).double()
@@ -70,7 +68,7 @@ def test_self_attention_is_the_same_by_kernel_by_formula_and_by_steps(
 
 @WIDTHS
 @SCALED
-def test_cross_attention_is_the_same_by_kernel_and_by_steps(qk_width: int, v_width: int, scaled: bool) -> None:
+def test_cross_attention_by_kernel_and_by_steps(qk_width: int, v_width: int, scaled: bool) -> None:
     layer = CrossAttention(8, 2, qk_width, v_width, scaled=scaled).double()
     x, source = torch.randn(3, 4, 8).double() * 2, torch.randn(3, 7, 8).double()
     mask = lengths_to_mask(torch.tensor([5, 1, 7]), 7)
@@ -88,7 +86,7 @@ def test_unscaled_scores_are_larger_by_the_root_of_the_width(scaled: bool) -> No
 
 
 @pytest.mark.parametrize("name", ["none", "rotary", "alibi", "t5", "relative"])
-def test_the_kernel_computes_whatever_needs_no_weights(name: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_is_used_if_no_weights_are_needed(name: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     positions = attention_positions(name, 2, 4, 4, causal=True, scaled=True, clip=2)
     layer, readable = SelfAttention(8, 2, 4, 4, positions=positions), Mock(side_effect=attend)
     monkeypatch.setattr(multihead, "attend", readable)
@@ -97,7 +95,7 @@ def test_the_kernel_computes_whatever_needs_no_weights(name: Any, monkeypatch: p
     assert readable.call_count == (2 if name == "relative" else 0)
 
 
-def test_the_past_is_extended_not_changed() -> None:
+def test_the_cache_is_extended_but_not_changed() -> None:
     layer = SelfAttention(8, 2, 4, 3)
     _, first = layer.step(torch.randn(3, 1, 8), None, _at(0))
     keys, values = first.keys.clone(), first.values.clone()

@@ -84,12 +84,12 @@ def test_a_dropout_that_is_not_a_probability_is_refused(p: float) -> None:
         Dropout(p)
 
 
-def test_an_activation_is_for_the_simple_cell_only() -> None:
+def test_only_the_rnn_cell_has_an_activation() -> None:
     with pytest.raises(SeqloomError, match="activation relu is supported by the rnn cell"):
         Cell("lstm", activation="relu")
 
 
-def test_half_of_an_odd_width_cannot_read_backwards() -> None:
+def test_a_bidirectional_encoder_needs_an_even_width() -> None:
     assert _encoder("forward", width=7) is not None
     with pytest.raises(SeqloomError, match="width 7 is odd"):
         _encoder("both", width=7)

@@ -21,7 +21,7 @@ from seqloom.nn.positions import (
 )
 
 
-def test_every_position_is_told_apart() -> None:
+def test_all_positions_are_different() -> None:
     table = sinusoids(torch.arange(2000), 16)
     distances = torch.cdist(table, table) + 10 * torch.eye(2000)
     assert distances.min() > 0.05
@@ -33,7 +33,7 @@ def test_the_shape_follows_the_positions() -> None:
 
 
 @pytest.mark.parametrize("name", ["sinusoidal", "learned"])
-def test_input_positions_are_added_alike_to_a_sequence_and_to_one_step(name: Any) -> None:
+def test_input_positions_of_a_sequence_and_of_single_steps_agree(name: Any) -> None:
     layer, x = InputPositions(name, 6, max_length=9), torch.randn(2, 9, 6)
     whole = layer(x, torch.arange(9))
     added = whole - x
@@ -44,7 +44,7 @@ def test_input_positions_are_added_alike_to_a_sequence_and_to_one_step(name: Any
 
 
 @pytest.mark.parametrize("name", ["none", "relative", "rotary", "alibi", "t5"])
-def test_positions_inside_attention_leave_the_input_alone(name: Any) -> None:
+def test_positions_inside_attention_do_not_change_the_input(name: Any) -> None:
     layer, x = InputPositions(name, 6, max_length=1), torch.randn(2, 9, 6)
     assert torch.equal(layer(x, torch.arange(9)), x)
     assert not list(layer.parameters())
@@ -55,7 +55,7 @@ def test_sinusoids_have_the_precision_of_the_input() -> None:
     assert layer(x, torch.arange(3)).dtype == torch.bfloat16
 
 
-def test_learned_positions_end_with_a_sentence() -> None:
+def test_too_few_learned_positions_are_an_error() -> None:
     layer, x = InputPositions("learned", 6, max_length=4), torch.zeros(2, 1, 6)
     assert torch.equal(layer(x, torch.tensor([[3], [0]]))[0, 0], layer.table.weight[3])  # type: ignore[union-attr]
     with pytest.raises(SeqloomError, match="4 learned positions") as error:
@@ -63,7 +63,7 @@ def test_learned_positions_end_with_a_sentence() -> None:
     assert error.value.hint is not None and "model.max_length" in error.value.hint
 
 
-def test_distances_have_room_for_the_heads() -> None:
+def test_distances_broadcast_over_heads() -> None:
     assert distances(torch.arange(2), 3).tolist() == [[0, 1, 2], [-1, 0, 1]]
     rows = distances(torch.tensor([[2], [0]]), 3)
     assert rows.shape == (2, 1, 1, 3)
@@ -83,11 +83,11 @@ def test_distances_have_room_for_the_heads() -> None:
         ("kerple", Kerple),
     ],
 )
-def test_each_name_is_a_kind(name: Any, kind: type) -> None:
+def test_each_name_has_a_class(name: Any, kind: type) -> None:
     assert type(attention_positions(name, 2, 4, 4, causal=True, scaled=True, clip=3)) is kind
 
 
-def test_no_positions_change_nothing() -> None:
+def test_without_positions_nothing_is_changed() -> None:
     layer, x = AttentionPositions(), torch.randn(1, 2, 3, 4)
     assert layer.rotate(x, torch.arange(3)) is x
     assert layer.bias(x, torch.arange(3), 3) is None

@@ -7,8 +7,8 @@ from seqloom.nn.syntax import TreeInput, TreeRelative, tree_positions
 
 
 def test_a_small_tree_by_hand() -> None:
-    """Bush held a talk: held is the root, Bush and talk hang on it, `a` on talk; talk is two tokens."""
-    heads = torch.tensor([[2, 0, 4, 2, -1, 0]])  # the last is the end of the sentence
+    """Bush held a talk: the root is held, with Bush and talk as children; `a` depends on talk, two tokens."""
+    heads = torch.tensor([[2, 0, 4, 2, -1, 0]])  # the last one is the end of the sentence
     depth, relative = tree_positions(heads)
     assert depth.tolist() == [[1, 0, 2, 1, 1, 0]]
     assert relative[0].tolist() == [
@@ -35,18 +35,18 @@ def test_one_word_and_no_word() -> None:
     assert tree_positions(torch.zeros(2, 0, dtype=torch.long)).depth.shape == (2, 0)
 
 
-def test_a_pair_seen_from_the_other_side_has_the_other_sign() -> None:
+def test_relative_positions_are_antisymmetric() -> None:
     relative = tree_positions(torch.tensor([[3, 1, 0, 6, 4, 3, 0], [0, 0, 2, 3, -1, 5, 0]])).relative
     assert torch.equal(relative, -relative.mT)
 
 
-def test_what_is_added_to_the_input_depends_on_place_and_depth() -> None:
+def test_input_positions_depend_on_position_and_depth() -> None:
     layer, x = TreeInput(8), torch.zeros(1, 3, 8)
     added = layer(x, torch.arange(3), torch.tensor([[1, 0, 1]]))[0]
     other = layer(x, torch.arange(3), torch.tensor([[2, 0, 1]]))[0]
     assert_close(added[1:], other[1:])
     assert (added[0] - other[0]).abs().max() > 1e-3  # another depth
-    assert (added[0] - added[2]).abs().max() > 1e-3  # another place
+    assert (added[0] - added[2]).abs().max() > 1e-3  # another position
 
 
 def test_all_vectors_are_trained() -> None:
