@@ -164,9 +164,7 @@ def checked_attention(
 ) -> Attention:
     """Return the attention after checking shapes; one extra row or column is the end of sentence."""
     if not len(weights) or not len(weights[0]):
-        raise SeqloomError(
-            "There is no attention to show.", "use a model with attention and a line that is not empty"
-        )
+        raise SeqloomError("There is no attention to show.", "use a model with attention and a non-empty line")
     if len({len(row) for row in weights}) > 1:
         raise SeqloomError(
             "The rows of the attention weights differ in length.", "give one weight per source token"

@@ -84,7 +84,7 @@ def cost(module: nn.Module, use: Use) -> Cost | None:
 @cost.register(Residual)
 @cost.register(ProductScore)
 @cost.register(PerceptronScore)
-def _nothing(module: nn.Module, use: Use) -> Cost:
+def _no_cost(module: nn.Module, use: Use) -> Cost:
     return Cost()
 
 

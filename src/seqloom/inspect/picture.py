@@ -199,12 +199,12 @@ def _one_warning_about_glyphs() -> Iterator[None]:
 
 def legend_below(figure: Figure, handles: Sequence[Any], style: Style) -> None:
     """Add one legend for all panels below them, in as many columns as fit."""
-    room = figure.get_size_inches()[0] - 0.3
+    width = figure.get_size_inches()[0] - 0.3
     shown = [
         re.sub(r"[${}^]", "", handle.get_label()) for handle in handles
     ]  # rendered formulas are shorter than their TeX
     widths = [text_width(label, style.text) + 4 * style.text / 72 for label in shown]
-    rows = next(n for n in range(1, len(widths) + 1) if n == len(widths) or _columns_width(widths, n) <= room)
+    rows = next(n for n in range(1, len(widths) + 1) if n == len(widths) or _columns_width(widths, n) <= width)
     columns = math.ceil(len(widths) / rows)
     figure.legend(handles=handles, loc="outside lower left", ncols=columns, columnspacing=1.2)
 

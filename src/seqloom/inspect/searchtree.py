@@ -51,7 +51,7 @@ class Survival:
     length: int
     token: str
     rank: int
-    margin: float | None  # in log P, to the best pruned hypothesis; None: nothing was pruned
+    margin: float | None  # in log P, over the hypothesis that would have replaced it; None: there was none
 
 
 @dataclass(frozen=True)

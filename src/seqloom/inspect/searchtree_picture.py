@@ -61,14 +61,14 @@ def places(tree: SearchTree, *, steps: range | None = None, most: int | None = N
     lengths that are shown, `most` the nodes of a group per column, not counting the output.
     """
     columns: defaultdict[tuple[int, int], list[Node]] = defaultdict(list)
-    room = 2 * (tree.beam // tree.groups)
+    max_rows = 2 * (tree.beam // tree.groups)
     for node in sorted(tree.nodes, key=lambda node: node.fate == "pruned"):
         if steps is not None and node.length not in steps:
             continue
         column = columns[node.group, node.length]
         if most is not None and len(column) >= most and not node.winner:
             continue
-        if node.fate != "pruned" or len(column) < room or column[-1].fate != "pruned":
+        if node.fate != "pruned" or len(column) < max_rows or column[-1].fate != "pruned":
             column.append(node)
     names = dict(
         zip((node.id for node in tree.nodes), labels([node.token for node in tree.nodes]), strict=True)
@@ -111,9 +111,9 @@ def draw_tree(tree: SearchTree, figure: Figure, style: Style) -> None:
     upper.set_xlim(first - 0.5, first + columns - 0.5)
     upper.set_ylim(rows - 0.5, -0.5)
     upper.axis("off")
-    room = (style.size or page_size(tree))[0] / columns * _BOX[0] - 0.1
+    box_width = (style.size or page_size(tree))[0] / columns * _BOX[0] - 0.1
     with_numbers = height / rows > 2.2 * style.line
-    letters = max(2, int(room / text_width("x", style.text)))
+    letters = max(2, int(box_width / text_width("x", style.text)))
     for place in sorted(placed.values(), key=lambda place: (place.node.winner, place.node.fate != "pruned")):
         parent = placed.get(-1 if place.node.parent is None else place.node.parent)
         if parent:

@@ -95,8 +95,8 @@ def shown_states(trellis: Trellis, most: int | None = None) -> list[int]:
     peaks = trellis.posteriors.amax(0).tolist()
     likely = sorted((state for state, peak in enumerate(peaks) if peak >= _SHOWN), key=lambda one: -peaks[one])
     path = set(trellis.path)
-    room = None if most is None else max(0, most - len(path))
-    return sorted(path | set([state for state in likely if state not in path][:room]))
+    limit = None if most is None else max(0, most - len(path))
+    return sorted(path | set([state for state in likely if state not in path][:limit]))
 
 
 def _share(log_prob: float) -> str:
