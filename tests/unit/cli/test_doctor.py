@@ -17,7 +17,7 @@ def test_a_run_is_looked_at(runs: Path, command: Command, tmp_path: Path) -> Non
     (sick / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     told = command("doctor", sick)
     assert told.code == 0, told.err
-    assert "the run diverged" in told.out and "evidence: 2 at step 1, 9 at step 2" in told.out
+    assert "The run diverged" in told.out and "evidence: 2 at step 1, 9 at step 2" in told.out
     (found,) = json.loads(command("doctor", sick, "--json").out)
     assert set(found) == {"problem", "evidence", "advice"}
     (sick / "metrics.jsonl").unlink()
