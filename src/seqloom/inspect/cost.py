@@ -1,8 +1,8 @@
 """Cost of a model, predicted from its modules.
 
 A forward pass records only the number of positions that each module processes; the cost follows from a formula
-per kind of module. Nothing depends on the architecture, so new ones built from known modules need no change
-here.
+per kind of module. Nothing depends on the architecture, so new ones that consist of known modules work
+unchanged.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class RecurrentSettings(ModelSettings):
     residual: bool = Field(False, description="add the input of each layer but the first to its output")
     start: Literal["hidden", "state"] = Field(
         "hidden",
-        description="initialised from the last encoder state: hidden (h only), or state (the LSTM cell too)",
+        description="decoder state set from the last encoder state: hidden, or state (the LSTM cell too)",
     )
     context: Literal["last", "mean", "attention"] = Field(
         "attention",
