@@ -1,7 +1,8 @@
-"""The one dict of architectures.
+"""Registry of the model architectures.
 
-A file in models/ or statistical/ registers itself when it is imported. A file of the user does so as well: in
-Python by `import my_model`, on the command line by `--import my_model.py`.
+A module of models/ or statistical/ registers its architectures when it is imported. Looking up a name imports
+only the module that registers it. A user's file registers its models the same way: in Python by
+`import my_model`, on the command line by `--import my_model.py`.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import importlib
 import os
 import pkgutil
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -20,41 +23,44 @@ from typing import Any, Literal, get_args
 from seqloom.errors import SeqloomError, require_known, unknown
 from seqloom.settings import ModelSettings
 
-# Packages whose every module is imported when the registry is asked: adding an architecture is one file.
+# Packages whose modules register architectures. Adding one takes one file: there is no list of modules.
 FAMILIES = ("seqloom.models", "seqloom.statistical")
 
-
-# What a model is for: to give a target to a source, to continue a text (or a source), to fill gaps in a text.
+# Purpose of a model: map a source to a target, continue a text (or a source), or fill the gaps in a text.
 Task = Literal["translate", "continue", "fill"]
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A model that can be chosen by name."""
+    """Model architecture that can be selected by name."""
 
     name: str
-    summary: str  # one line: what it is
-    paper: str  # where it comes from
+    summary: str  # one line
+    paper: str  # reference to the publication
     settings: type[ModelSettings]
-    build: Callable[..., object]  # build(settings, vocabularies) -> a SequenceModel or a CountingModel
-    overrides: Mapping[str, Any] = field(default_factory=dict)  # a preset: its fields, before the user's
+    build: Callable[..., object]  # build(settings, vocabularies) -> a SequenceModel or a FittedModel
+    overrides: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # settings of a preset; the user's settings take precedence
     task: Task = "translate"
-    fitted: bool = False  # fitted at once by counting or EM, not trained by gradient
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # dotted options of other sections, likewise
-    home: str | None = None  # the file or module of the user that registers it; None: it is part of seqloom
+    fitted: bool = False  # by counting or EM instead of gradient descent
+    defaults: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # dotted options of other sections; same precedence
+    home: str | None = None  # user's file or module that registers it; None: part of seqloom
 
     @property
     def file_name(self) -> str | None:
-        """The name of the user's file that registers it, without its folder."""
+        """Name of the user's file that registers the architecture, without its directory."""
         return Path(self.home).name if self.home and self.home.endswith(".py") else None
 
 
 class UnknownModel(SeqloomError):
-    """The error for the name of a model that is not registered."""
+    """Error for a model name that is not registered."""
 
 
 _ARCHITECTURES: dict[str, Architecture] = {}
-_IMPORTED: set[Path] = set()  # files of the user that have been executed
+_IMPORTED: set[Path] = set()  # user files that have been executed
 
 
 def register(
@@ -68,19 +74,21 @@ def register(
     fitted: bool = False,
     defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that makes a model class (or a builder) available under a name.
+    """Return a decorator that registers a model class (or a function that builds one) under a name.
 
-    A file of the user may register its own name again, as a notebook does when a cell is run twice.
+    A user's file may register the same name again, as a notebook does when a cell is run twice.
     """
     require_known("task", task, get_args(Task))
     home = _home(sys._getframe(1).f_globals)
+    if home is not None:
+        _import_home(name)  # to detect a clash with an architecture of seqloom that is not imported yet
 
     def add(build: Callable[..., Any]) -> Callable[..., Any]:
         known = _ARCHITECTURES.get(name)
         if known and (home is None or known.home != home):
             raise SeqloomError(
                 f"There are two models called {name!r}, one of them in {home or known.home or 'seqloom'}.",
-                "choose another name",
+                "choose another name for your model",
             )
         _ARCHITECTURES[name] = Architecture(
             name, summary, paper, settings, build, overrides or {}, task, fitted, defaults or {}, home
@@ -91,7 +99,7 @@ def register(
 
 
 def _home(namespace: Mapping[str, Any]) -> str | None:
-    """Return the file, or else the module, that a namespace belongs to; None if it is part of seqloom."""
+    """Return the file of a namespace (or its module if there is no file); None if it is part of seqloom."""
     module = str(namespace["__name__"])
     if module.startswith("seqloom."):
         return None
@@ -100,9 +108,9 @@ def _home(namespace: Mapping[str, Any]) -> str | None:
 
 
 def import_file(path: str | Path) -> None:
-    """Execute a Python file of the user, once, so that the models it registers are known.
+    """Execute a user's Python file, once, so that the models it registers are known.
 
-    Nothing calls this but the user's own request: a run directory never leads here.
+    Called only at the user's explicit request (--import): loading a run directory never executes a file.
     """
     file = Path(path).resolve()
     if file in _IMPORTED:
@@ -115,7 +123,7 @@ def import_file(path: str | Path) -> None:
         raise SeqloomError(f"{path} is not a Python file.", "--import needs a file that ends in .py")
     sys.modules[name] = module = module_from_spec(spec)
     if str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))  # it may import files beside it
+        sys.path.append(str(file.parent))  # it may import modules from its own directory
     try:
         spec.loader.exec_module(module)
     except SeqloomError:
@@ -124,16 +132,16 @@ def import_file(path: str | Path) -> None:
         lines = [
             step.lineno for step in traceback.extract_tb(error.__traceback__) if step.filename == str(file)
         ]
-        where = f" in line {lines[-1]}" if lines else ""  # a syntax error has its line in its text
+        where = f" in line {lines[-1]}" if lines else ""  # the text of a syntax error includes its line
         raise SeqloomError(
             f"{path} cannot be imported: {type(error).__name__}{where}: {error}.",
-            f"python {path} prints the whole traceback",
+            f"python {path} prints the full traceback",
         ) from error
     _IMPORTED.add(file)
 
 
 def architectures(*, fitted: bool | None = None) -> dict[str, Architecture]:
-    """Every registered architecture by name; or only those that are, or are not, fitted by counting."""
+    """Return all registered architectures by name, or only those that are (not) fitted by counting or EM."""
     for family in FAMILIES:
         for module in pkgutil.walk_packages(importlib.import_module(family).__path__, f"{family}."):
             importlib.import_module(module.name)
@@ -142,9 +150,46 @@ def architectures(*, fitted: bool | None = None) -> dict[str, Architecture]:
 
 
 def architecture(name: str) -> Architecture:
-    """Return the architecture of that name, or raise an error that lists the nearest ones."""
-    known = architectures()
+    """Return the architecture of this name; if it is unknown, raise an error that suggests similar names."""
+    _import_home(name)
+    known = _ARCHITECTURES if name in _ARCHITECTURES else architectures()
     if name not in known:
         error = unknown("model", name, known)
-        raise UnknownModel(error.message, f"{error.hint}; a model in a file of your own needs --import FILE")
+        raise UnknownModel(error.message, f"{error.hint}; for a model in your own file, use --import FILE")
     return known[name]
+
+
+def _import_home(name: str) -> None:
+    """Import the module of seqloom that registers the name, if it can be found in the sources.
+
+    This saves time only: a name that is not found, such as one composed at run time, needs `architectures`.
+    """
+    if name not in _ARCHITECTURES:
+        for module in _modules_mentioning(name):
+            importlib.import_module(module)
+            if name in _ARCHITECTURES:
+                return
+
+
+def _modules_mentioning(name: str) -> list[str]:
+    """Return the modules that register architectures and contain the name as a string, likeliest first.
+
+    The name is an argument of `register` or, for presets that are registered in a loop, anywhere in the module.
+    """
+    literal = rf"""["']{re.escape(name)}["']"""
+    sources = _registering_sources()
+    direct = [module for module, text in sources.items() if re.search(rf"\bregister\(\s*{literal}", text)]
+    return direct or [module for module, text in sources.items() if re.search(literal, text)]
+
+
+@cache
+def _registering_sources() -> dict[str, str]:
+    """Return the source of each module in FAMILIES that calls `register`; {} if only byte code is installed."""
+    root = Path(__file__).parent
+    found = {}
+    for family in FAMILIES:
+        for file in sorted(root.joinpath(*family.split(".")[1:]).rglob("*.py")):
+            source = file.read_text(encoding="utf-8")
+            if re.search(r"\bregister\(", source):
+                found[".".join(("seqloom", *file.relative_to(root).with_suffix("").parts))] = source
+    return found

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -131,3 +132,46 @@ def test_what_is_no_python_file_is_refused(clean: None, tmp_path: Path, name: st
 @pytest.mark.parametrize(("noun", "plural"), [("model", "models"), ("strategy", "strategies")])
 def test_a_hint_names_what_there_is_in_the_plural(noun: str, plural: str) -> None:
     assert unknown(noun, "x", ["one", "two"]).hint == f"the {plural} are one, two"
+
+
+def test_looking_up_a_name_imports_the_module_that_registers_it_first() -> None:
+    """A scan of the sources that misses a registration or prefers another module fails here."""
+    registering = {name: entry.build.__module__ for name, entry in architectures().items() if not entry.home}
+    assert {name: registry._modules_mentioning(name)[0] for name in registering} == registering
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("hmm", "seqloom.models.transformer"),
+        ("transformer", "seqloom.statistical.hmm.tagger"),
+        ("lstm-dot", "seqloom.models.transformer"),
+    ],
+)
+def test_looking_up_a_name_does_not_import_other_architectures(name: str, other: str) -> None:
+    code = f"import sys; from seqloom.registry import architecture; architecture({name!r}); "
+    subprocess.run([sys.executable, "-c", code + f"sys.exit({other!r} in sys.modules)"], check=True)
+
+
+def test_a_name_that_no_source_mentions_is_found_by_importing_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registering_sources", dict)  # as in an installation of byte code only
+    assert architecture("transformer").name == "transformer"
+    code = (
+        "from seqloom import registry; registry._registering_sources = dict; registry.architecture('lstm-dot')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_user_model_cannot_take_a_name_of_seqloom_before_it_is_imported() -> None:
+    code = (
+        "from seqloom.errors import SeqloomError\n"
+        "from seqloom.registry import register\n"
+        "from seqloom.settings import ModelSettings\n"
+        "try:\n"
+        "    register('transformer', summary='s', paper='p', settings=ModelSettings)(object)\n"
+        "except SeqloomError as error:\n"
+        "    assert \"two models called 'transformer'\" in error.message\n"
+        "else:\n"
+        "    raise AssertionError('not refused')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

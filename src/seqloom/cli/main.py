@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import io
 import os
 import sys
@@ -99,7 +101,8 @@ def _options(
 
 
 def main() -> None:
-    """Run the command; a SeqloomError is printed as a message and a hint, with exit code 2."""
+    """Run the command line; a SeqloomError is printed as a message and a hint, with exit code 2."""
+    atexit.register(gc.freeze)  # a last collection over the objects of torch takes a third of a second
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may not have a character
     try:
