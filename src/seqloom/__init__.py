@@ -1,4 +1,4 @@
-"""seqloom: sequence-to-sequence learning from the hidden Markov model to the Transformer.
+"""seqloom: sequence-to-sequence learning, from the hidden Markov model to the Transformer.
 
 import seqloom
 translator = seqloom.train("pairs.tsv", out="runs/x", model="transformer")

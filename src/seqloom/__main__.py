@@ -1,4 +1,4 @@
-"""`python -m seqloom` is the command `seqloom`."""
+"""Entry point of `python -m seqloom`, the same as the command `seqloom`."""
 
 from seqloom.cli.main import main
 

@@ -1,4 +1,4 @@
-"""The one exception that a user may meet: a sentence and what to do about it."""
+"""The exception for user errors: an error message and a hint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Iterable
 from typing import Any
 
-LONGEST = 1500  # characters of a message: what it quotes may be a whole file
+LONGEST = 1500  # characters per message: a quoted value may be as long as a file
 
 _QUOTE = reprlib.Repr()
 _QUOTE.maxstring = _QUOTE.maxother = _QUOTE.maxlong = 200
@@ -16,22 +16,22 @@ _QUOTE.maxlevel = 2
 
 
 class SeqloomError(Exception):
-    """A mistake that the person can mend: what is wrong and where, and a hint on what to do.
+    """Error that the user can fix: a message (what is wrong, and where) and a hint (what to do).
 
-    The command line prints both and exits with 2; a traceback always means a bug of ours.
+    The command line prints both and exits with code 2. A traceback always means a bug in seqloom.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
-        self.message = _sentence(message)
-        self.hint = _sentence(hint)
+        self.message = _printable(message)
+        self.hint = _printable(hint)
 
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
-def _sentence(text: str) -> str:
-    """The text on one line, not too long; what would move a terminal's cursor or colour it is spelled."""
+def _printable(text: str) -> str:
+    """Return the text shortened to one line, with control characters, which could drive a terminal, escaped."""
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
     if text.isprintable():
@@ -40,19 +40,19 @@ def _sentence(text: str) -> str:
 
 
 def quoted(value: Any) -> str:
-    """The value as it is written, cut where it is long: a few lines of YAML can stand for gigabytes."""
+    """Return the `repr` of a value, truncated: a few lines of YAML with aliases can expand to gigabytes."""
     return _QUOTE.repr(value)
 
 
 def require_known(what: str, name: object, known: Iterable[str]) -> None:
-    """Raise an error unless the name is one of the known ones."""
+    """Raise an error unless `name` is one of the known names."""
     names = list(known)
     if name not in names:
         raise unknown(what, str(name), names)
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> SeqloomError:
-    """Return the error for a name that does not exist, with the nearest one that does, or all of them."""
+    """Return the error for an unknown name; its hint is the closest known name, or a list of all."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"the {_plural(what)} are {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""Packages whose public names are imported on first use, so that `import seqloom` costs no torch."""
+"""Lazy packages: public names are imported on first use, so that `import seqloom` does not import torch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package.
+    """Return `__getattr__` and `__dir__` for a package.
 
-    `homes` gives the module that defines each public name; a name that is a package itself has its own path.
+    `homes` maps each public name to the module that defines it; a subpackage maps to its own path.
     """
 
     def get(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Base classes of all options: unknown names are errors, and values are immutable."""
+"""Base classes for options: unknown names are errors, and values are immutable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST_FLOAT = 1e30  # much larger numbers are infinite in single precision
 
 
 class Settings(BaseModel):
-    """The options of one section. A default is written only in its field."""
+    """Options of one section. Each default is defined only in its field."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
@@ -29,7 +29,7 @@ class Settings(BaseModel):
     ) -> Self:
         """Return the options with these values, or raise a SeqloomError that names the first wrong one.
 
-        `other_options` are dotted names in other sections, suggested where an option does not exist.
+        `other_options` are dotted names in other sections, suggested for an option that does not exist.
         """
         try:
             return cls.model_validate(dict(values))
@@ -84,7 +84,7 @@ class Settings(BaseModel):
 
 
 class ModelSettings(Settings):
-    """The options of an architecture: `size` is a preset of several fields; explicit fields override it."""
+    """Options of an architecture: `size` is a preset of several fields; explicit fields override it."""
 
     SIZES: ClassVar[dict[str, dict[str, Any]]] = {}
 

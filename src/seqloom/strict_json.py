@@ -1,4 +1,4 @@
-"""JSON that every program can read: without NaN and Infinity, which Python writes by default."""
+"""Standard JSON: without NaN and Infinity, which Python writes by default and other programs reject."""
 
 from __future__ import annotations
 

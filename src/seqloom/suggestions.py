@@ -111,20 +111,20 @@ FOREIGN_NAMES = {
 
 
 def suggest(name: str, options: Sequence[str], others: Sequence[str] = ()) -> list[str]:
-    """Return the options that `name` probably means, preferably of `options`, else of `others`.
+    """Return the options that `name` probably means, from `options` if possible, else from `others`.
 
-    Options are flags (`--out`) or dotted names (`train.max_epochs`), of which the last part is compared.
+    Options are flags (`--out`) or dotted names (`train.max_epochs`); only the last part of a name is compared.
     """
-    wanted = _last_part(name)
+    key = _last_part(name)
     for group in (options, others):
-        if same := [option for option in group if _last_part(option) == wanted]:
+        if same := [option for option in group if _last_part(option) == key]:
             return same
     known = {*options, *others}
     for option, names in FOREIGN_NAMES.items():
-        if wanted in names.split() and _without_value(option) in known:
+        if key in names.split() and _without_value(option) in known:
             return [option]
     for group in (options, others):
-        if near := difflib.get_close_matches(wanted, {_last_part(option) for option in group}, n=1, cutoff=0.7):
+        if near := difflib.get_close_matches(key, {_last_part(option) for option in group}, n=1, cutoff=0.7):
             return [option for option in group if _last_part(option) == near[0]]
     return []
 
@@ -138,7 +138,7 @@ def _without_value(option: str) -> str:
 
 
 def unknown_option(name: str, options: Sequence[str], where: str, others: Iterable[str] = ()) -> SeqloomError:
-    """Return the error for an option that does not exist, with the one that was probably meant."""
+    """Return the error for an unknown option; its hint suggests the option that was probably meant."""
     near = suggest(name, options, list(others))
     hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(options)}"
     return SeqloomError(f"There is no option {name} (in {where}).", hint)

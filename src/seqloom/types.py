@@ -1,12 +1,12 @@
-"""The nouns of the straight line, and the one protocol that search needs of a model.
+"""Core data types, and StepModel, the protocol that search requires of a model.
 
-Axis letters used all over the package:
+Axis letters used throughout the package:
 
-    B sentences in a batch      R rows = hypotheses (R = B x K, the K rows of a sentence side by side)
+    B sentences in a batch      R rows = hypotheses (R = B x K, the K rows of a sentence are adjacent)
     S source positions          T target positions        V target vocabulary       F numbers in a frame
     D width                     H heads, L layers         K hypotheses per sentence (the beam)
 
-A mask is boolean and True means a real token, everywhere.
+A mask is always boolean, and True means a real token.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ if TYPE_CHECKING:  # torch takes a second to import; reading and checking data d
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
 DependencyTree = tuple[int, ...]
-"""A dependency tree: per word the number of its head, from 1; 0 = a root."""
+"""Dependency tree: the position (from 1) of each word's head; 0 = root."""
 
-CONTINUES = -1  # as the head of a token: it continues the word of the token before it
+CONTINUES = -1  # head of a token that continues the word of the previous token
 
 Tree = Any
-"""Tensors with rows first, nested in tuples, lists and dicts; a leaf may also be None, or whatever has a
-tensor's `index_select`."""
+"""Tensors with rows first, nested in tuples, lists and dicts; a leaf may also be None or any object with the
+`index_select` method of a tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One line of a corpus: a source, its target (None when only translating), and where it stood."""
+    """One line of a corpus: a source, its target (None when translating), and its location."""
 
     source: str
     target: str | None = None
     line: int = 0
     file: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
-    heads: DependencyTree | None = None  # the tree of the source, if the data has trees
+    heads: DependencyTree | None = None  # tree of the source, if the data has trees
 
 
 class Vocabularies(NamedTuple):
-    """How many symbols each side has, and whether both sides use the same ones."""
+    """Vocabulary sizes, and whether source and target share one vocabulary."""
 
     source: int
     target: int
     shared: bool
-    features: bool = False  # the source is vectors of `source` numbers, not symbols
+    features: bool = False  # the source consists of vectors with `source` numbers each, not of symbols
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Padded ids of B sentences. The source ends with EOS; target_in = BOS y, target_out = y EOS.
 
-    A source of frames has F numbers where an id would be, zeros on padding, and no EOS.
+    A source of frames has F numbers per position instead of an id, zeros as padding, and no EOS.
     """
 
     source: Tensor  # (B, S), or frames (B, S, F)
@@ -67,8 +67,8 @@ class Batch:
     target_in: Tensor | None = None  # (B, T)
     target_out: Tensor | None = None  # (B, T)
     target_lengths: Tensor | None = None  # (B,)
-    target_tokens: int = 0  # real target tokens, counted on the host so that no device has to wait
-    source_heads: Tensor | None = None  # (B, S) the place from 1 of each token's head, 0 = a root, or CONTINUES
+    target_tokens: int = 0  # target tokens without padding, counted on the host to avoid a device synchronisation
+    source_heads: Tensor | None = None  # (B, S) position (from 1) of each token's head; 0 = root, or CONTINUES
 
     @property
     def source_mask(self) -> Tensor:  # (B, S)
@@ -80,44 +80,44 @@ class Batch:
         return lengths_to_mask(self.target_lengths, self.target_in.shape[1])
 
     def to(self, device: torch.device | str) -> Batch:
-        return self._with(lambda tensor: tensor.to(device))
+        return self._map(lambda tensor: tensor.to(device))
 
     def rows(self, chosen: slice) -> Batch:
-        """Some of the sentences, as they are padded here."""
-        part = self._with(lambda tensor: tensor[chosen])
-        asked = 0 if part.target_out is None else int((part.target_out != PAD).sum())
-        return replace(part, target_tokens=asked)
+        """Return a subset of the sentences with unchanged padding."""
+        subset = self._map(lambda tensor: tensor[chosen])
+        tokens = 0 if subset.target_out is None else int((subset.target_out != PAD).sum())
+        return replace(subset, target_tokens=tokens)
 
-    def _with(self, change: Callable[[Tensor], Tensor]) -> Batch:
-        """The batch with every tensor changed."""
+    def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
+        """Return a copy of the batch with the function applied to every tensor."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        changed: dict[str, Any] = {k: change(v) for k, v in values.items() if hasattr(v, "to")}
-        return replace(self, **changed)
+        mapped: dict[str, Any] = {k: function(v) for k, v in values.items() if hasattr(v, "to")}
+        return replace(self, **mapped)
 
 
 def lengths_to_mask(lengths: Tensor, width: int) -> Tensor:
-    """(B, width), True on the first lengths[b] positions of row b."""
+    """Return a mask (B, width) that is True at the first lengths[b] positions of row b."""
     positions = lengths.new_ones(width).cumsum(0) - 1
     return positions < lengths.unsqueeze(1)
 
 
 class Head(NamedTuple):
-    """One of a decoder's heads that look at the source, both numbers from 0."""
+    """Index of a cross-attention head of the decoder; both numbers count from 0."""
 
     layer: int
     head: int
-    shifted: bool = False  # a token's weights are those of the next step, when it is read
+    shifted: bool = False  # the weights of a token are those of the next step, when the token is the input
 
 
 class Step(NamedTuple):
-    """What one decoding step gives for every row."""
+    """Result of one decoding step for all rows."""
 
-    log_probs: Tensor  # (R, V), handed over: the caller may change it
+    log_probs: Tensor  # (R, V), owned by the caller, who may modify it
     state: Tree
-    attention: Tensor | None  # (R, L, H, S): where this step looked, by layer and head of the decoder
+    attention: Tensor | None  # (R, L, H, S): attention weights by layer and head of the decoder
 
     def alignment(self, head: Head | None = None) -> Tensor | None:
-        """(R, S): where one head looked, or all on average."""
+        """Return the attention weights (R, S) of one head, or the mean over all heads."""
         if self.attention is None:
             return None
         if head is None:
@@ -126,49 +126,49 @@ class Step(NamedTuple):
         if not (0 <= head.layer < layers and 0 <= head.head < heads):
             raise SeqloomError(
                 f"Layer {head.layer + 1} has no head {head.head + 1}: there are {layers} layers of {heads}.",
-                "choose another, e.g. by seqloom evaluate-alignment --keep",
+                "choose another head, e.g. with seqloom evaluate-alignment --keep",
             )
         return self.attention[:, head.layer, head.head]
 
 
 class StepModel(Protocol):
-    """All that search needs of a model. Inherit from it, or just have its methods.
+    """Everything that search requires of a model. Inherit from it, or implement its methods.
 
     `memory` is read-only and has one row per sentence (B); `state` has one row per hypothesis (R). R is a
-    multiple of B and the rows of a sentence stand side by side, so a model may share the memory among them.
-    `step` returns a new state and leaves the old one as it was.
+    multiple of B and the rows of a sentence are adjacent, so a model may share the memory among them.
+    `step` returns a new state and does not modify the old one.
     """
 
-    reads_trees: bool = False  # whether it needs the dependency tree of every source
+    reads_trees: bool = False  # whether the model needs the dependency tree of every source
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
-        """The memory of B sentences and the state of B rows, before any target token."""
+        """Return the memory of B sentences and the state of B rows, before any target token."""
         ...
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        """Extend every row by its last token, (R,)."""
+        """Extend every row by its last token (R,)."""
         ...
 
     def max_target_length(self, source_length: int) -> int | None:
-        """Return how many tokens a target of such a source can have, the end included; None: no limit."""
+        """Return the maximum target length in tokens, including EOS, for a source length; None: no limit."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One line to translate, and what is asked of its output."""
+    """One line to translate, with constraints on its output."""
 
     source: str
-    prefix: str = ""  # the output begins with this text
-    required: tuple[str, ...] = ()  # words and phrases that the output contains
-    tree: DependencyTree | None = None  # the dependency tree of the source, for models that read trees
+    prefix: str = ""  # the output starts with this text
+    required: tuple[str, ...] = ()  # words and phrases that the output must contain
+    tree: DependencyTree | None = None  # dependency tree of the source, for models that read trees
     key: int | None = None  # distinguishes equal lines when sampling
 
     def __post_init__(self) -> None:
         if isinstance(self.required, str):
             raise SeqloomError(
-                f"Request.required is one string, {self.required!r}, not a tuple of words and phrases.",
-                f"give ({self.required!r},)",
+                f"Request.required must be a tuple of words and phrases, got the string {self.required!r}.",
+                f"use ({self.required!r},)",
             )
 
 
@@ -177,18 +177,18 @@ class Hypothesis:
     """One output for one line."""
 
     text: str
-    score: float  # what the search ranks by
+    score: float  # ranking criterion of the search
     log_prob: float = 0.0  # log P(target | source)
     tokens: tuple[str, ...] = ()
-    token_log_probs: tuple[float, ...] = ()  # one per token, the end of sentence last
+    token_log_probs: tuple[float, ...] = ()  # one per token; the last one is the end of sentence
     source_tokens: tuple[str, ...] = ()
-    alignment: tuple[tuple[float, ...], ...] = ()  # per token (the end last), a weight per source token
-    finished: bool = True  # False: cut at the maximum length
-    flags: tuple[str, ...] = ()  # reasons to distrust the output, see decode.distrust
+    alignment: tuple[tuple[float, ...], ...] = ()  # per token (the end of sentence last), a weight per source token
+    finished: bool = True  # False: truncated at the maximum length
+    flags: tuple[str, ...] = ()  # reasons to distrust the output; see decode.quality_flags
 
 
 def select_rows(tree: Tree, rows: Tensor) -> Tree:
-    """The tree with the given rows of every tensor: expands to beams, follows back-pointers, drops."""
+    """Return the tree with the given rows of every tensor: to expand to beams, follow back-pointers, drop rows."""
     if tree is None:
         return None
     if isinstance(tree, dict):
