@@ -67,7 +67,9 @@ class Batch:
     target_in: Tensor | None = None  # (B, T)
     target_out: Tensor | None = None  # (B, T)
     target_lengths: Tensor | None = None  # (B,)
-    target_tokens: int = 0  # target tokens without padding, counted on the host to avoid a device synchronisation
+    target_tokens: int = (
+        0  # target tokens without padding, counted on the host to avoid a device synchronisation
+    )
     source_heads: Tensor | None = None  # (B, S) position (from 1) of each token's head; 0 = root, or CONTINUES
 
     @property
@@ -182,13 +184,15 @@ class Hypothesis:
     tokens: tuple[str, ...] = ()
     token_log_probs: tuple[float, ...] = ()  # one per token; the last one is the end of sentence
     source_tokens: tuple[str, ...] = ()
-    alignment: tuple[tuple[float, ...], ...] = ()  # per token (the end of sentence last), a weight per source token
+    alignment: tuple[
+        tuple[float, ...], ...
+    ] = ()  # per token (the end of sentence last), a weight per source token
     finished: bool = True  # False: truncated at the maximum length
     flags: tuple[str, ...] = ()  # reasons to distrust the output; see decode.quality_flags
 
 
 def select_rows(tree: Tree, rows: Tensor) -> Tree:
-    """Return the tree with the given rows of every tensor: to expand to beams, follow back-pointers, drop rows."""
+    """Return the tree with the given rows of every tensor: expands beams, follows back-pointers, drops rows."""
     if tree is None:
         return None
     if isinstance(tree, dict):

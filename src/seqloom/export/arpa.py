@@ -1,4 +1,4 @@
-"""n-gram runs as ARPA files, and ARPA files as runs."""
+"""Export of n-gram runs to ARPA files, and import of ARPA files as runs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, EOS, PAD, UNK
 
 _SPECIALS = {BOS: "<s>", EOS: "</s>", UNK: "<unk>"}
-# What other programs may take for the end of a word, and control characters.
+# White space, at which other programs may split a word, and control characters.
 _BREAKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
 class ImportedArpa:
-    """The new run and its model."""
+    """Result of an import: the new run and its model."""
 
     run: Run
     ngrams: Ngrams
@@ -39,17 +39,17 @@ class ImportedArpa:
 
 @dataclass(frozen=True)
 class ExportedArpa:
-    """The model that was written, and by how much its numbers in the file differ at the most."""
+    """Result of an export: the model, and the largest difference between its numbers and those in the file."""
 
     ngrams: Ngrams
     difference: float
 
 
 def word_names(tokenizer: Tokenizer) -> list[str]:
-    """A word for every id, no two the same and none with white space: its piece.
+    """Return a unique word without white space for every id: its piece.
 
-    A character that cannot stand in a word is written by its number, <U+0020>; of two pieces that look alike,
-    the later one has its id behind it.
+    A character that cannot be part of a word is replaced by its code point, e.g. <U+0020>; of two equal words,
+    the second is followed by its id.
     """
     names: dict[str, None] = dict.fromkeys(_SPECIALS.values())
     found = list[str]()
@@ -63,53 +63,53 @@ def word_names(tokenizer: Tokenizer) -> list[str]:
 
 
 def export_arpa(folder: str | Path, out: str | Path, *, checkpoint: str | None = None) -> ExportedArpa:
-    """Writes the n-grams of a run to a file, packed if its name ends with .gz, and reads them again."""
+    """Write the n-grams of a run to a file (compressed if its name ends in .gz), and verify the file."""
     path = Path(out)
     check_can_write(path)
     run = Run.open(folder)
     if not isinstance(run.config().model, NgramSettings):
         raise SeqloomError(
-            f"The model in {folder} is no n-gram model, and an ARPA file holds nothing else.",
-            "train with --model ngram",
+            f"The model in {folder} is not an n-gram model, and an ARPA file can hold nothing else.",
+            "train one with --model ngram",
         )
     model, tokenizers = load_fitted(run, checkpoint=checkpoint)
     assert isinstance(model, NgramModel)
     with write_errors(path), draft_file(path) as draft:
         write_arpa(draft, model.ngrams.levels, word_names(tokenizers.target))
-        again, _ = _ngrams(read_arpa(draft), tokenizers.target, str(draft))
-        return ExportedArpa(model.ngrams, _difference(model.ngrams, again))
+        read_back, _ = _ngrams(read_arpa(draft), tokenizers.target, str(draft))
+        return ExportedArpa(model.ngrams, _max_difference(model.ngrams, read_back))
 
 
-def _difference(here: Ngrams, there: Ngrams) -> float:
-    """How far log probabilities and backoffs of two models with the same n-grams are apart at the most."""
-    apart = 0.0
-    for ours, theirs in zip(here.levels, there.levels, strict=True):
-        assert np.array_equal(ours.words, theirs.words) and np.array_equal(ours.suffixes, theirs.suffixes)
-        seen = np.isfinite(ours.log_probs)
-        apart = max(apart, float(np.abs(ours.log_probs[seen] - theirs.log_probs[seen]).max(initial=0.0)))
-        apart = max(apart, float(np.abs(ours.backoffs - theirs.backoffs).max(initial=0.0)))
-    return apart
+def _max_difference(first: Ngrams, second: Ngrams) -> float:
+    """Return the largest difference in log-probability or backoff of two models with the same n-grams."""
+    largest = 0.0
+    for a, b in zip(first.levels, second.levels, strict=True):
+        assert np.array_equal(a.words, b.words) and np.array_equal(a.suffixes, b.suffixes)
+        finite = np.isfinite(a.log_probs)
+        largest = max(largest, float(np.abs(a.log_probs[finite] - b.log_probs[finite]).max(initial=0.0)))
+        largest = max(largest, float(np.abs(a.backoffs - b.backoffs).max(initial=0.0)))
+    return largest
 
 
 def import_arpa(file: str | Path, out: str | Path, *, tokenizer: str | Path | None = None) -> ImportedArpa:
-    """A run in `out` with the model of an ARPA file, whose words are those of a text between spaces.
+    """Create a run in `out` from an ARPA file whose words are separated by spaces in text.
 
-    If they are pieces of another run's tokenizer, `tokenizer` names that run.
+    If they are pieces of another run's tokenizer instead, `tokenizer` names that run.
     """
     run = Run(Path(out))
     check_new_folder(run.folder)
     arpa = read_arpa(Path(file))
-    tokenizers = Run.open(tokenizer).tokenizers() if tokenizer else _of_words(arpa.words)
+    tokenizers = Run.open(tokenizer).tokenizers() if tokenizer else _word_tokenizer(arpa.words)
     ngrams, notes = _ngrams(arpa, tokenizers.target, str(file))
     tree = {"model": {"name": "ngram", "order": ngrams.order}, "data": {"format": "text"}}
     write_imported(run, from_tree(tree, where="the ARPA file"), tokenizers, ngrams.to_tensors())
     return ImportedArpa(run, ngrams, notes)
 
 
-def _of_words(words: Sequence[str]) -> TokenizerPair:
-    """A tokenizer that knows these words."""
+def _word_tokenizer(words: Sequence[str]) -> TokenizerPair:
+    """Return a word tokenizer with this vocabulary."""
     plain = [word for word in words if word not in _SPECIALS.values()]
-    one = Tokenizer.train(
+    tokenizer = Tokenizer.train(
         plain,
         kind="word",
         vocab_size=len(plain) + len(_SPECIALS) + 1,
@@ -119,33 +119,35 @@ def _of_words(words: Sequence[str]) -> TokenizerPair:
         byte_fallback=False,
         tags=(),
     )
-    return TokenizerPair(one, one)
+    return TokenizerPair(tokenizer, tokenizer)
 
 
 def _ngrams(arpa: Arpa, tokenizer: Tokenizer, file: str) -> tuple[Ngrams, list[str]]:
-    """The model over the ids of a tokenizer."""
+    """Return the model in terms of a tokenizer's ids, with notes for the user."""
     ids = {name: id for id, name in enumerate(word_names(tokenizer))}
     for word in arpa.words:
         if word not in ids:
             raise SeqloomError(
-                f"{file} has the word {word!r}, which the tokenizer of the new run cannot have.",
-                "if the words are pieces of a tokenizer, name the run that has it: --tokenizer RUN",
+                f"The word {word!r} in {file} is not in the vocabulary of the new run's tokenizer.",
+                "if the words are pieces of a tokenizer, name a run with that tokenizer: --tokenizer RUN",
             )
-    places = np.array([ids[word] for word in arpa.words], np.int32)
-    orders = [Entries(places[one.rows], one.log_probs, one.backoffs, one.line) for one in arpa.orders]
+    word_ids = np.array([ids[word] for word in arpa.words], np.int32)
+    orders = [
+        Entries(word_ids[order.rows], order.log_probs, order.backoffs, order.line) for order in arpa.orders
+    ]
     first, missing = _unigrams(orders[0], tokenizer.size)
-    notes = [f"{missing:,} pieces that the file lacks share the probability of <unk>"] if missing else []
+    notes = [f"{missing:,} pieces missing from the file share the probability of <unk>"] if missing else []
     return Ngrams(assemble([first, *orders[1:]], file)), notes
 
 
 def _unigrams(given: Entries, vocabulary: int) -> tuple[Entries, int]:
-    """An entry per id, and how many the file lacks: these and UNK have equal shares of what is unknown."""
+    """Return an entry per id, and the number of ids that are missing: they and UNK share P(<unk>) equally."""
     rows = np.arange(vocabulary, dtype=np.int32)[:, None]
     probs, backoffs = np.full(vocabulary, np.nan), np.zeros(vocabulary)
     probs[given.rows[:, 0]], backoffs[given.rows[:, 0]] = given.log_probs, given.backoffs
     unknown = NEVER * np.log(10) if np.isnan(probs[UNK]) else probs[UNK]
     probs[[PAD, BOS]] = -np.inf
-    lacking = np.isnan(probs)
-    lacking[UNK] = True
-    probs[lacking] = unknown - np.log(lacking.sum())
-    return Entries(rows, probs, backoffs, given.line), int(lacking.sum()) - 1
+    missing = np.isnan(probs)
+    missing[UNK] = True
+    probs[missing] = unknown - np.log(missing.sum())
+    return Entries(rows, probs, backoffs, given.line), int(missing.sum()) - 1

@@ -1,4 +1,4 @@
-"""Positive lists of what a format can hold: an option or a value that is not listed is refused."""
+"""Options supported by an export format, as positive lists: options and values not listed are refused."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _ANY_VALUE = frozenset(
 
 @dataclass(frozen=True)
 class Supported:
-    """The `model.*` options of the Transformers that a format can hold."""
+    """Values of the `model.*` options of a Transformer that a format supports."""
 
-    values: Mapping[str, tuple[object, ...]]  # the supported values by option
+    values: Mapping[str, tuple[object, ...]]  # supported values by option
 
     def obstacle(self, settings: ModelSettings) -> str | None:
-        """Return the first option that is not supported and the values that are; None if all are."""
+        """Return the first unsupported option with the values that are supported; None if there is none."""
         if architecture(settings.name).build is not Transformer:
             return f"model.name={settings.name} is not an encoder-decoder Transformer"
         for option, value in _options(settings):
@@ -51,5 +51,5 @@ def _options(settings: Settings, section: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _written(value: object) -> str:
-    """Return the value as it is written in a configuration."""
+    """Return the value in the notation of a configuration file."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""A run directory for a model that came from elsewhere."""
+"""Run directories of imported models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seqloom.training.checkpoint import TrainState
 
 
 def write_imported(run: Run, config: Config, tokenizers: TokenizerPair, weights: dict[str, Tensor]) -> None:
-    """Write the run; its only checkpoint records that nothing was trained here."""
+    """Write the run directory; its only checkpoint records that the model was imported, not trained."""
     with new_output_folder(run.folder) as folder:
         draft = Run(folder)
         write_atomically(draft.config_file, sealed_text(config.to_yaml()))

@@ -1,4 +1,4 @@
-"""The lines of Python that use an exported folder without seqloom: for its README, and to verify it with."""
+"""Python code that uses an exported folder without seqloom: for its README, and to verify the export."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from seqloom.text.marian import MarianTokenizer
 from seqloom.text.normalize import Normalizer
 from seqloom.text.tokenizer import Tokenizer
 
-# Text that plain SentencePiece encodes in another way: seqloom keeps apart what its library takes for its own.
-_OTHERWISE = ("▁", "\ue009", MASK)
+# Text that plain SentencePiece encodes differently: symbols that it reserves, which seqloom treats as text.
+_RESERVED = ("▁", "\ue009", MASK)
 
 README = "README.md"
 EXAMPLE = """folder = "."  # where this file is
@@ -25,7 +25,7 @@ lines = ["A line to translate.", "Another one."]
 
 
 def normalized(tokenizer: Tokenizer) -> str:
-    """Return the Python expression for what seqloom does to a `line` before SentencePiece."""
+    """Return the Python expression that prepares a `line` for SentencePiece as seqloom does."""
     normalizer, line = tokenizer.settings.normalizer, "line"
     if normalizer.lowercase:
         line = f"{line}.lower()"
@@ -40,13 +40,13 @@ def denormalized(tokenizer: Tokenizer, output: str) -> str:
     """Return the Python expression that turns the `output` of SentencePiece into that of seqloom."""
     if isinstance(tokenizer, MarianTokenizer):
         return f"{output}.strip()"
-    if tokenizer.settings.kind == "word":  # an unknown word spelled in bytes has a mark before it
+    if tokenizer.settings.kind == "word":  # an unknown word spelled in bytes starts with a ▁
         output = rf'{output}.removeprefix("▁").replace("▁", " ")'
     return output if tokenizer.settings.normalizer.collapse_spaces else rf'{output}.replace("\ue009", "\t")'
 
 
 def imports(code: str, *modules: str) -> str:
-    """Return the code after the imports that it needs."""
+    """Return the code with the imports that it needs."""
     needed = (["import unicodedata", ""] if "unicodedata." in code else []) + list(modules)
     return "\n".join((*needed, "", code))
 
@@ -68,24 +68,24 @@ def changed_tags(tokenizer: Tokenizer) -> list[str]:
 def comparable(tokenizer: Tokenizer, lines: Sequence[str]) -> list[str]:
     """Return the lines that plain SentencePiece is expected to encode as seqloom does."""
     untagged = _untagged(tokenizer)
-    plain = (line for line in lines if line.strip() and not any(text in line for text in _OTHERWISE))
+    plain = (line for line in lines if line.strip() and not any(text in line for text in _RESERVED))
     return [line for line in plain if untagged(line) == tokenizer.settings.normalizer(line)]
 
 
 def _untagged(tokenizer: Tokenizer) -> Normalizer:
-    """Return the tokenizer's normalizer as plain code has it: it treats tags as text."""
+    """Return the tokenizer's normalizer without tags, as in plain code, which treats them as text."""
     return Normalizer.model_validate({**tokenizer.settings.normalizer.model_dump(), "tags": ()})
 
 
 class PlainRun(NamedTuple):
-    """What the code of a README makes of some lines."""
+    """Output of the code of a README: the pieces of each line, and its translation."""
 
     pieces: list[list[str]]
     outputs: list[str]
 
 
 def run_plain(code: str, folder: Path, lines: Sequence[str]) -> PlainRun:
-    """Run the code of a README in a process of its own, without seqloom."""
+    """Run the code of a README in a separate process, without seqloom."""
     start, end = "folder, lines = json.load(sys.stdin)", "json.dump([pieces, outputs], sys.stdout)"
     done = subprocess.run(
         # -P: import nothing from the current folder
@@ -97,7 +97,7 @@ def run_plain(code: str, folder: Path, lines: Sequence[str]) -> PlainRun:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no error message"])[-1]
         raise SeqloomError(
-            f"The code of the exported {README} fails: {reason}. Nothing is written.",
+            f"The code in the exported {README} fails: {reason}. Nothing was written.",
             "check that `import ctranslate2, sentencepiece` works in a new Python process",
         )
     return PlainRun(*json.loads(done.stdout))
@@ -119,12 +119,12 @@ Set the folder and the lines to translate:
 ```python
 {EXAMPLE}```
 
-Then `outputs` are the translations:
+Then `outputs` contains the translations:
 
 ```python
 {code}```
 
-What differs from `seqloom translate` with the original model:
+Differences from `seqloom translate` with the original model:
 
 {listed}
 """

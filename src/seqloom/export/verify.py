@@ -1,4 +1,4 @@
-"""Whether two translators give the same answers, and the sentences to ask them."""
+"""Comparison of two translators on the same sentences, to verify an export."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from seqloom.run.config import Config
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import UNK, Hypothesis
 
-SENTENCES = 64  # that both are asked
+SENTENCES = 64  # translated by both
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How often two translators say the same, and how far apart the scores of equal answers are."""
+    """Number of equal outputs of two translators, and the score difference of equal outputs."""
 
     sentences: int
     equal: int
-    score_difference: float  # the largest
-    first_other: dict[str, str] | None  # source and both answers of the first sentence where they differ
+    score_difference: float  # maximum over the equal outputs
+    first_other: dict[str, str] | None  # source and both outputs of the first sentence with different outputs
 
     @property
     def share(self) -> float:
@@ -40,15 +40,17 @@ class Agreement:
 def compare(
     lines: Sequence[str], ours: Sequence[list[Hypothesis]], theirs: Sequence[list[Hypothesis]]
 ) -> Agreement:
-    """The best answers of both to the same lines, token by token."""
+    """Compare the best outputs of both translators for the same lines, token by token."""
     best = [(line, a[0], b[0]) for line, a, b in zip(lines, ours, theirs, strict=True)]
-    other = [{"source": line, "ours": a.text, "theirs": b.text} for line, a, b in best if a.tokens != b.tokens]
-    apart = (abs(a.score - b.score) for _, a, b in best if a.tokens == b.tokens)
-    return Agreement(len(best), len(best) - len(other), max(apart, default=0.0), next(iter(other), None))
+    different = [
+        {"source": line, "ours": a.text, "theirs": b.text} for line, a, b in best if a.tokens != b.tokens
+    ]
+    gaps = (abs(a.score - b.score) for _, a, b in best if a.tokens == b.tokens)
+    return Agreement(len(best), len(best) - len(different), max(gaps, default=0.0), next(iter(different), None))
 
 
 def score_difference(pairs: Sequence[Pair], ours: Scorer, theirs: Scorer) -> float:
-    """The largest difference between log p of any token of given targets: no search has a part in it."""
+    """Return the largest difference in log p of any token of the given targets, independent of any search."""
     both = zip(ours.score(pairs), theirs.score(pairs), strict=True)
     return max(
         (abs(a - b) for x, y in both for a, b in zip(x.log_probs, y.log_probs, strict=True)), default=0.0
@@ -56,26 +58,28 @@ def score_difference(pairs: Sequence[Pair], ours: Scorer, theirs: Scorer) -> flo
 
 
 def sentences(config: Config, tokenizer: Tokenizer, file: str | None) -> tuple[list[str], str]:
-    """Lines to compare the engines on, and where they are from."""
+    """Return the lines on which to compare the engines, and a description of their origin."""
     if file is not None:
         column = config.data.source_column
         given = (example.source for example in read_source(file, source_column=column, report=DataReport()))
         lines = list(islice((line for line in given if line.strip()), SENTENCES))
         if not lines:
-            raise SeqloomError(f"{file} has no line to verify the export with.", "give real sentences")
+            raise SeqloomError(
+                f"{file} has no line to verify the export with.", "name a file with real sentences"
+            )
         return lines, file
     part: Part = "valid" if config.data.has("valid") else "train"
     try:
-        unheard = DataReport()
-        examples = clean(read_corpus(config.data, part, unheard), unheard)
+        discarded = DataReport()
+        examples = clean(read_corpus(config.data, part, discarded), discarded)
         if lines := [example.source for example in islice(examples, SENTENCES)]:
             return lines, f"the run's {part} data"
-    except SeqloomError:  # the data need not be on the machine where a run is exported
+    except SeqloomError:  # the machine that exports a run may not have its data
         pass
-    return _invented(tokenizer), "random pieces"
+    return _random_lines(tokenizer), "random pieces"
 
 
-def _invented(tokenizer: Tokenizer) -> list[str]:
-    draw = random.Random(0)
+def _random_lines(tokenizer: Tokenizer) -> list[str]:
+    rng = random.Random(0)
     ids = range(UNK + 1, tokenizer.size)
-    return [tokenizer.decode(draw.choices(ids, k=draw.randint(1, 20))) for _ in range(SENTENCES)]
+    return [tokenizer.decode(rng.choices(ids, k=rng.randint(1, 20))) for _ in range(SENTENCES)]

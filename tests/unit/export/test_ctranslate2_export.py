@@ -189,7 +189,7 @@ def test_a_run_is_converted_once_and_again_for_other_weights(
 def test_lines_that_do_not_fit_are_left_to_torch(run: Run) -> None:
     translator = load_translator(run.folder, "ctranslate2")
     assert isinstance(translator, CTranslate2Translator)
-    translator._room = 5
+    translator._max_positions = 5
     lines = ["a g j " * 3, "a"]
     assert [best[0].text for best in translator.translate(lines, beam=1)] == [
         best[0].text for best in load(run.folder).translate(lines, beam=1)

@@ -205,7 +205,7 @@ def test_a_line_that_is_too_long(make: Callable[..., Both], line: str) -> None:
 
 def test_a_line_that_is_too_long_goes_to_torch_if_there_is_one(make: Callable[..., Both]) -> None:
     ours, theirs = make(SearchConfig(beam=1, max_length_factor=0.1), fallback=True)
-    theirs._room = 60
+    theirs._max_positions = 60
     lines = [LINES[0], "a " * 70, LINES[1]]
     counted: list[int] = []
     assert said(theirs.translate(lines, on_progress=counted.append)) == said(ours.translate(lines))
@@ -214,7 +214,7 @@ def test_a_line_that_is_too_long_goes_to_torch_if_there_is_one(make: Callable[..
 
 def test_what_goes_to_torch_is_searched_with_the_same_options(make: Callable[..., Both]) -> None:
     ours, theirs = make(SearchConfig(beam=2, max_length_factor=0.2, max_length_extra=4), end=-1.0)
-    theirs._room, line = 5, "a " * 8
+    theirs._max_positions, line = 5, "a " * 8
     expected = ours.translate([line])
     other = TorchTranslator(ours.model, PAIR, SearchConfig(beam=2))
     theirs._fallback = lambda: other

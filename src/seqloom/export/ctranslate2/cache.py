@@ -1,4 +1,4 @@
-"""Runs converted for CTranslate2, in the cache folder: each model is converted once."""
+"""Cache of models converted for CTranslate2: each model is converted once."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from seqloom.run.config import Config
 from seqloom.run.directory import Run
 from seqloom.system import make_cache_folder, only_cache_writer
 
-_LAYOUT = 1  # version of the converted models; a change makes every model be converted again
+_LAYOUT = 1  # version of the converted models; changing it converts every model again
 
 
 def converted_model(run: Run, config: Config, checkpoint: str | None) -> Path:
-    """Return the cache folder that holds the run's model in float32; convert the model if it is not there."""
+    """Return the cache folder with the run's model in float32, converting the model if it is not cached."""
     weights = run.weights(checkpoint)
     identity = (_LAYOUT, sha256(weights), run.tokenizers().fingerprint, config.model.model_dump_json())
     key = hashlib.sha256(" ".join(map(str, identity)).encode()).hexdigest()
     folder = make_cache_folder("ctranslate2") / key
-    if _is_sound(folder):
+    if _is_valid(folder):
         return folder
     with only_cache_writer(folder):
-        if not _is_sound(folder):  # another process may have written it in the meantime
+        if not _is_valid(folder):  # another process may have written it in the meantime
             model, tokenizers = load_model(run, checkpoint=checkpoint)
             with new_folder(folder) as draft:
                 write_model(draft, model, config.model, tokenizers)
@@ -33,7 +33,7 @@ def converted_model(run: Run, config: Config, checkpoint: str | None) -> Path:
     return folder
 
 
-def _is_sound(folder: Path) -> bool:
+def _is_valid(folder: Path) -> bool:
     try:
         check_folder(folder)
     except SeqloomError:  # missing or damaged

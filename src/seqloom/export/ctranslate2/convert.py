@@ -1,4 +1,4 @@
-"""A Transformer as a CTranslate2 model: which shapes it can hold, and where every weight goes there."""
+"""Conversion of Transformers to CTranslate2 models: supported options, and the mapping of the weights."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from seqloom.types import BOS, EOS, UNK
 QUANTIZATIONS = ("float32", "int8", "int16", "float16", "bfloat16", "int8_float16", "int8_bfloat16")
 
 _SIDES = ("source", "target")
-_ROWS = 2048  # of a table of positions that has no end of its own
-_INSIDE = ("relative", "rotary")  # positions that act in every attention, at any distance
+_ROWS = 2048  # of a table of positions without a maximum length
+_IN_ATTENTION = ("relative", "rotary")  # positions that act inside every attention layer, at any distance
 _ACTIVATIONS: dict[Activation, str] = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swiglu": "SWISH"}
 _SUPPORTED = Supported(
     {
-        "positions": ("none", "sinusoidal", "learned", *_INSIDE),
+        "positions": ("none", "sinusoidal", "learned", *_IN_ATTENTION),
         "encoder.attention": ("full",),
         "activation": tuple(_ACTIVATIONS),
         "norm": ("layer", "rms"),
@@ -45,12 +45,12 @@ _SUPPORTED = Supported(
 
 
 def is_installed() -> bool:
-    """Whether CTranslate2 can be imported."""
+    """Return whether CTranslate2 is installed."""
     return find_spec("ctranslate2") is not None
 
 
 def library(name: str = "ctranslate2") -> Any:
-    """The module of that name, or an error that says how to install it."""
+    """Import and return a module of CTranslate2; raise an error with instructions if it is not installed."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -61,35 +61,34 @@ def library(name: str = "ctranslate2") -> Any:
 
 
 def obstacle(settings: ModelSettings) -> str | None:
-    """Return why CTranslate2 cannot hold exactly such a model; None if it can."""
+    """Return the reason why CTranslate2 cannot represent the model exactly; None if it can."""
     if reason := _SUPPORTED.obstacle(settings):
         return reason
     assert isinstance(settings, TransformerSettings)
     shape = settings.shape()
     if shape.qk_width != shape.v_width:
-        return (
-            f"its heads have one width, not model.qk_width={shape.qk_width} and model.v_width={shape.v_width}"
-        )
+        return f"model.qk_width={shape.qk_width} and model.v_width={shape.v_width} (supported: equal widths)"
     return None
 
 
 def check_can_hold(settings: ModelSettings) -> None:
-    """Raise an error if CTranslate2 cannot hold such a model."""
+    """Raise an error if CTranslate2 cannot represent the model."""
     if reason := obstacle(settings):
         raise SeqloomError(
-            f"CTranslate2 cannot hold the model {settings.name}: {reason}.", "translate with --engine torch"
+            f"CTranslate2 does not support the model {settings.name}: {reason}.",
+            "translate with --engine torch",
         )
 
 
 def position_rows(settings: TransformerSettings) -> int | None:
-    """How long a sequence may be in the CTranslate2 model; None = of any length."""
-    if settings.positions in _INSIDE:
+    """Return the maximum sequence length of the CTranslate2 model; None: unlimited."""
+    if settings.positions in _IN_ATTENTION:
         return None
     return settings.max_length if settings.positions == "learned" else _ROWS
 
 
 def token_names(tokenizer: Tokenizer) -> list[str]:
-    """Return a name for every id, no two the same: its piece, with the id behind it if another looks alike."""
+    """Return a unique name for every id: its piece, followed by the id if another piece looks the same."""
     names: dict[str, None] = {}
     for id, piece in enumerate(tokenizer.names):
         names[piece if piece not in names else f"{piece}#{id}"] = None
@@ -98,7 +97,7 @@ def token_names(tokenizer: Tokenizer) -> list[str]:
 
 
 def read_names(folder: Path) -> tuple[list[str], list[str]]:
-    """Return the names of the tokens of the source and of the target in the folder of a model."""
+    """Return the token names of source and target from the folder of a model."""
     shared = folder / "shared_vocabulary.json"
     files = (shared, shared) if shared.exists() else (folder / f"{side}_vocabulary.json" for side in _SIDES)
     source, target = (_read_names(file) for file in files)
@@ -120,7 +119,7 @@ def write_model(
     tokenizers: TokenizerPair,
     quantization: str = "float32",
 ) -> None:
-    """Fills the folder with model.bin, config.json and vocabularies, as CTranslate2 loads them."""
+    """Write model.bin, config.json and the vocabularies of CTranslate2 into the folder."""
     if quantization not in QUANTIZATIONS:
         raise unknown("quantization", quantization, QUANTIZATIONS)
     check_can_hold(settings)
@@ -138,7 +137,7 @@ def write_model(
 
 
 def _spec(model: Transformer, settings: TransformerSettings) -> Any:
-    """CTranslate2's description of the model, filled with its weights."""
+    """Return the CTranslate2 specification of the model, filled with its weights."""
     specs = library("ctranslate2.specs")
     shape = settings.shape()
     common = {
@@ -148,7 +147,7 @@ def _spec(model: Transformer, settings: TransformerSettings) -> Any:
         "ffn_glu": shape.activation == "swiglu",
         "rms_norm": shape.norm == "rms",
         "relative_position": shape.positions == "relative",
-        "rotary_dim": 0 if shape.positions == "rotary" else None,  # 0 = all of a head
+        "rotary_dim": 0 if shape.positions == "rotary" else None,  # 0 = the entire head
         "rotary_interleave": False,
         "head_dim": None if shape.heads * shape.qk_width == shape.width else shape.qk_width,
     }
@@ -183,7 +182,7 @@ def _fill_blocks(spec: Any, blocks: nn.ModuleList) -> None:
 
 
 def _fill_attention(spec: Any, attention: SelfAttention | CrossAttention, residual: Residual) -> None:
-    """Both sides keep queries, keys and values of all heads one after the other, so the rows need no moving."""
+    """Fill an attention layer; both sides store queries, keys and values of all heads in the same order."""
     matrices: tuple[nn.Linear, ...]
     if isinstance(attention, SelfAttention):
         matrices = (attention.query_key_value, attention.output)
@@ -202,7 +201,7 @@ def _fill_attention(spec: Any, attention: SelfAttention | CrossAttention, residu
 def _fill_feed_forward(spec: Any, ffn: FeedForward, residual: Residual) -> None:
     inner = ffn.contract.in_features
     _fill_linear(spec.linear_0, ffn.expand, slice(inner))
-    if ffn.activation == "swiglu":  # the gate is activated, what it multiplies is not
+    if ffn.activation == "swiglu":  # the activation applies to the gate only
         _fill_linear(spec.linear_0_noact, ffn.expand, slice(inner, 2 * inner))
     _fill_linear(spec.linear_1, ffn.contract)
     _fill_norm(spec.layer_norm, residual.norm)
@@ -213,7 +212,7 @@ def _fill_linear(spec: Any, layer: nn.Linear, rows: slice = slice(None)) -> None
 
 
 def _fill_norm(spec: Any, norm: nn.Module) -> None:
-    """CTranslate2 takes the same epsilon as we for either kind: 1e-5 with the mean, 1e-6 without."""
+    """Fill a norm; CTranslate2 uses the same epsilon as seqloom: 1e-5 with the mean, 1e-6 without."""
     spec.gamma = _array(norm.weight)
     if isinstance(norm, nn.LayerNorm):
         spec.beta = _array(norm.bias)
@@ -221,11 +220,11 @@ def _fill_norm(spec: Any, norm: nn.Module) -> None:
 
 @torch.no_grad()
 def _table(positions: InputPositions, rows: int) -> Tensor:
-    """What is added to the embeddings at each position, (rows, D)."""
+    """Return the vectors (rows, D) that are added to the embeddings at each position."""
     return positions(torch.zeros(rows, positions.width), torch.arange(rows))  # type: ignore[no-any-return]
 
 
 def _array(weight: Any) -> NDArray[np.float32]:
-    """A copy of the weight: quantising writes into what it is given."""
+    """Return a copy of the weight, because quantisation modifies its input."""
     array: NDArray[np.float32] = weight.detach().cpu().float().numpy().copy()
     return array

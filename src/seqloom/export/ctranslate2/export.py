@@ -1,4 +1,4 @@
-"""A run as a folder that CTranslate2 loads and `seqloom translate` understands, checked before it appears."""
+"""Export of a run to a folder that CTranslate2 and `seqloom translate` can load, verified first."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def export_ctranslate2(
     checkpoint: str | None = None,
     verify: str | None = None,
 ) -> dict[str, Any]:
-    """Writes the run's model, tokenizers and options to `out`; what came of comparing the answers of both.
+    """Write the run's model, tokenizers and options to `out`; return a report that compares both outputs.
 
-    A float32 model that answers otherwise than the run is an error, and nothing is written.
+    If the outputs of a float32 model differ from those of the run, raise an error and write nothing.
     """
     out, run = Path(out), Run.open(folder)
     config = run.config()
@@ -52,12 +52,12 @@ def export_ctranslate2(
     check_can_hold(config.model)
     assert isinstance(config.model, TransformerSettings)
     if out.exists():
-        raise SeqloomError(f"{out} exists already.", "name a new folder, or remove it first")
+        raise SeqloomError(f"{out} already exists.", "choose a new folder, or remove it first")
     model, tokenizers = load_model(run, checkpoint=checkpoint)
     lines, origin = sentences(config, tokenizers.source, verify)
     report: dict[str, Any] = {
         "to": "ctranslate2",
-        "run": run.folder.resolve().name,  # not its path, which is of no use elsewhere
+        "run": run.folder.resolve().name,  # without its path, which is meaningless on other machines
         "quantization": quantization,
         "positions": position_rows(config.model),
         "weights": sha256(run.weights(checkpoint)),
@@ -70,22 +70,22 @@ def export_ctranslate2(
         write_atomically(draft / "config.yaml", sealed_text(config.to_yaml()))
         write_json(draft / EXPORT_REPORT, report)
         search = CTranslate2Translator.supported(config.search)
-        assert isinstance(model, AutoregressiveModel)  # write_model takes nothing else
+        assert isinstance(model, AutoregressiveModel)  # guaranteed by write_model
         ours = TorchTranslator(model, tokenizers, search)
         theirs = load_exported(draft).with_search(search.model_dump())
         code = plain_code(tokenizers, search, position_rows(config.model))
         plain = verify_plain(code, draft, theirs, lines)
         report["verified"] = {"on": origin, **_verify(ours, theirs, lines), "plain": plain.as_dict()}
         if quantization == "float32":
-            _refuse_other_answers(report["verified"])
+            _check_equal_outputs(report["verified"])
         write_json(draft / EXPORT_REPORT, report)
-        write_sums(draft)  # before the README: that may be edited
+        write_sums(draft)  # before the README, which may be edited
         write_atomically(draft / README, plain_readme(tokenizers, config.search, code))
     return report
 
 
 def is_export(folder: str | Path) -> bool:
-    """Return whether the folder is one that `seqloom export --to ctranslate2` wrote."""
+    """Return whether the folder was written by `seqloom export --to ctranslate2`."""
     return all((Path(folder) / name).is_file() for name in (EXPORT_REPORT, "model.bin"))
 
 
@@ -94,7 +94,7 @@ def load_exported(
 ) -> CTranslate2Translator:
     """Load the translator of an exported folder."""
     folder, run = Path(folder), Run.open(folder)
-    if (folder / SUMS).is_file():  # not yet, while it is verified
+    if (folder / SUMS).is_file():  # missing while the export is verified
         check_folder(folder)
     report = read_json(folder / EXPORT_REPORT)
     return CTranslate2Translator(
@@ -106,15 +106,15 @@ def load_exported(
         device=device,
         scores=scores,
         alternative="use the run that the model was exported from"
-        + (f", which was called {report['run']}" if "run" in report else ""),
+        + (f" ({report['run']})" if "run" in report else ""),
     )
 
 
 def _verify(ours: TorchTranslator, theirs: CTranslate2Translator, lines: list[str]) -> dict[str, Any]:
-    """How the answers of both engines to the lines compare, greedy and by beam, and what both think of ours."""
+    """Compare both engines: greedy and beam outputs, and the token scores of the run's beam outputs."""
     beam = max(2, ours.search.beam)
     greedy, best = ours.translate(lines, beam=1, nbest=1), ours.translate(lines, beam=beam, nbest=1)
-    pairs = [(line, answers[0].text) for line, answers in zip(lines, best, strict=True)]
+    pairs = [(line, hypotheses[0].text) for line, hypotheses in zip(lines, best, strict=True)]
     scorer = ForcedScorer(ours.model, ours.tokenizers, ours.search)
     return {
         "answers": {
@@ -125,28 +125,29 @@ def _verify(ours: TorchTranslator, theirs: CTranslate2Translator, lines: list[st
     }
 
 
-def _refuse_other_answers(verified: dict[str, Any]) -> None:
+def _check_equal_outputs(verified: dict[str, Any]) -> None:
     """Raise an error if outputs or scores differ.
 
-    Beams may end at other steps, see ctranslate2_engine. In those of plain CTranslate2, PAD or BOS may take a
-    place, which a model that is not yet well trained proposes now and then.
+    Beam outputs are not checked, because beams may end at different steps (see translator.py). In the beams of
+    plain CTranslate2, PAD or BOS may occupy a slot if the model is not well trained.
     """
-    for program, found, share in (
+    for program, result, share in (
         ("The exported model", verified["answers"]["greedy"], 0.0),
         ("Plain CTranslate2", verified["plain"], _PLAIN_SHARE),
     ):
-        others = found["sentences"] - found["equal"]
-        if others > share * found["sentences"]:
-            first = found["first_other"]
+        different = result["sentences"] - result["equal"]
+        if different > share * result["sentences"]:
+            first = result["first_other"]
             raise SeqloomError(
-                f"{program} translates {others} of {found['sentences']} sentences differently from the run, "
-                f"first {first['source']!r}: nothing is written.",
-                "translate with --engine torch, and report this: it should not happen",
+                f"{program} translates {different} of {result['sentences']} sentences differently from the "
+                f"run, first {first['source']!r}. Nothing was written.",
+                "translate with --engine torch, and report this bug",
             )
     greedy = verified["answers"]["greedy"]
-    apart = max(greedy["score_difference"], verified["token_score_difference"])
-    if apart > TOLERANCE:
+    difference = max(greedy["score_difference"], verified["token_score_difference"])
+    if difference > TOLERANCE:
         raise SeqloomError(
-            f"The exported model's scores differ from the run's by {apart:.1e}: nothing is written.",
-            "translate with --engine torch, and report this: it should not happen",
+            f"The scores of the exported model differ from those of the run by {difference:.1e}. "
+            "Nothing was written.",
+            "translate with --engine torch, and report this bug",
         )

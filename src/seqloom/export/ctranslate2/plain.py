@@ -1,4 +1,4 @@
-"""How plain SentencePiece and CTranslate2 translate with an exported folder, as its README shows."""
+"""Code that translates with an exported folder using only SentencePiece and CTranslate2, for its README."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ results = translator.translate_batch(
 outputs = [{output} for result in results]
 """
 _LENGTH_NOTE = (
-    "The maximum length of an output is that of the longest line, and PAD or BOS would end an output."
+    "The maximum output length is that of the longest line in the batch, and PAD or BOS ends an output."
 )
 _MARIAN_CODES = """\
 codes = [line[: line.find("<<") + 2] if line.startswith(">>") else "" for line in lines]
@@ -53,7 +53,7 @@ pieces = [[code] * bool(code) + source.encode(text, out_type=str) for code, text
 
 
 def plain_code(tokenizers: TokenizerPair, search: SearchConfig, positions: int | None) -> str:
-    """Return the Python lines that translate `lines` with the model in `folder`."""
+    """Return Python code that translates `lines` with the model in `folder`."""
     joint = tokenizers.reader is tokenizers.target
     names = tokenizers.target.names
     code = _CODE.format(
@@ -70,11 +70,11 @@ def plain_code(tokenizers: TokenizerPair, search: SearchConfig, positions: int |
 
 
 def plain_notes(tokenizers: TokenizerPair, search: SearchConfig) -> list[str]:
-    """Return what plain CTranslate2 does differently because of the run's options."""
+    """Return notes on the options of the run that plain CTranslate2 does not follow."""
     notes = changed_tags(tokenizers.source)
     if search.beam > 1 and search.stop != "count" and search.length_penalty:
         notes.append(
-            f"CTranslate2 stops when `beam_size` outputs are complete, not by search.stop={search.stop}."
+            f"CTranslate2 stops when `beam_size` outputs are complete; it ignores search.stop={search.stop}."
         )
     return notes
 
@@ -83,43 +83,43 @@ def plain_readme(tokenizers: TokenizerPair, search: SearchConfig, code: str) -> 
     """Return the README of the exported folder."""
     notes = [*reserved_text(tokenizers.source), _LENGTH_NOTE, *plain_notes(tokenizers, search)]
     return readme(
-        "A translation model for CTranslate2",
+        "Translation model for CTranslate2",
         code,
         notes,
         install="ctranslate2 sentencepiece",
-        checked="compared the outputs of this code with its own; `seqloom translate` works as well",
+        checked="compared the outputs of this code with its own. `seqloom translate` also accepts this folder",
     )
 
 
 def verify_plain(code: str, folder: Path, translator: CTranslate2Translator, lines: list[str]) -> Agreement:
-    """Compare the outputs of the README's code with those of our translator for the same folder."""
+    """Compare the outputs of the README's code with those of CTranslate2Translator for the same folder."""
     texts = comparable(translator.tokenizers.source, lines)
     ours = translator.translate(texts, nbest=1)
     both = [(line, best) for line, (best, *_) in zip(texts, ours, strict=True) if best.finished]
     kept = [line for line, _ in both]
     plain = run_plain(code, folder, kept)
     _check_pieces(translator.tokenizers.source, kept, plain.pieces)
-    other = [
+    different = [
         {"source": line, "ours": best.text, "theirs": output}
         for (line, best), output in zip(both, plain.outputs, strict=True)
         if best.text != output
     ]
-    return Agreement(len(both), len(both) - len(other), 0.0, next(iter(other), None))
+    return Agreement(len(both), len(both) - len(different), 0.0, next(iter(different), None))
 
 
 def _check_pieces(tokenizer: Tokenizer, lines: Sequence[str], encoded: Sequence[Sequence[str]]) -> None:
-    """Raise an error if plain SentencePiece encodes a line in another way."""
+    """Raise an error if plain SentencePiece encodes a line differently."""
     ids = {name: id for id, name in enumerate(tokenizer.names)}
     for line, pieces in zip(lines, encoded, strict=True):
         if tokenizer.encode(line) != [ids.get(piece, UNK) for piece in pieces]:
             raise SeqloomError(
-                f"Plain SentencePiece encodes the line {line!r} differently: nothing is written.",
-                "translate with --engine torch, and report this: it should not happen",
+                f"Plain SentencePiece encodes the line {line!r} differently. Nothing was written.",
+                "translate with --engine torch, and report this bug",
             )
 
 
 def _encoding(tokenizer: Tokenizer) -> str:
-    """Return the lines that make `pieces` of `lines`."""
+    """Return the code that splits `lines` into `pieces`."""
     if isinstance(tokenizer, MarianTokenizer) and any(name.startswith(">>") for name in tokenizer.names):
         return _MARIAN_CODES
     if (line := normalized(tokenizer)) == "line":
@@ -128,7 +128,7 @@ def _encoding(tokenizer: Tokenizer) -> str:
 
 
 def _longest(search: SearchConfig, positions: int | None) -> str:
-    """Return the expression for the maximum length of an output, the end included."""
+    """Return the expression for the maximum length of an output, including EOS."""
     tokens = f"int({search.max_length_factor} * (max(map(len, pieces), default=0) + 1)) + "
     limits = [f"{tokens if search.max_length_factor else ''}{search.max_length_extra}"]
     limits += [str(limit) for limit in (search.longest, positions) if limit is not None]

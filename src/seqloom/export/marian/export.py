@@ -1,4 +1,4 @@
-"""A run as a Marian model in the folder that Hugging Face's library reads, checked before it appears."""
+"""Export of a run to a Marian model for Hugging Face Transformers, verified before it is published."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ from seqloom.text.marian import as_marian
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, UNK
 
-# The mark of a space, a tab and what stands for it inside a tokenizer of ours, the code of a language.
+# The SentencePiece space mark, a tab and its internal replacement, and a language code at the start of a line.
 _SPECIAL = re.compile(r"[▁\t\ue009]|^>>")
-_TOLERANCE = 1e-4  # of a logit: the sums are the same ones, perhaps in another order
+_TOLERANCE = 1e-4  # of a logit: the same sums, possibly in another order
 _SUPPORTED = Supported(
     {
         "positions": ("sinusoidal",),
@@ -78,29 +78,29 @@ batch = tokenizer(texts, return_tensors="pt", padding=True)
 outputs = tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
 """
 _CHECKED = "read this folder again and compared all logits with those of the original model"
-_UNKNOWN = "An empty line is translated, and an unknown symbol is left out of an output."
+_UNKNOWN = "Empty lines are translated, and unknown symbols are omitted from the output."
 
 
 @dataclass(frozen=True)
 class ExportedMarian:
-    """What was written, and what the check found."""
+    """Result of an export and of its verification."""
 
     folder: Path
     sentences: int
-    difference: float  # the largest between two logits
+    difference: float  # largest difference between two logits
     notes: list[str]
 
 
 def obstacle(settings: ModelSettings) -> str | None:
-    """Return why Marian cannot be exactly such a model; None if it can."""
+    """Return the reason why a Marian model cannot represent the model exactly; None if it can."""
     if reason := _SUPPORTED.obstacle(settings):
         return reason
     assert isinstance(settings, TransformerSettings)
     shape = settings.shape()
     if not shape.qk_width * shape.heads == shape.v_width * shape.heads == shape.width:
         return (
-            f"its heads share model.width={shape.width}, "
-            f"not model.qk_width={shape.qk_width} and model.v_width={shape.v_width}"
+            f"model.qk_width={shape.qk_width} and model.v_width={shape.v_width} "
+            f"(supported: model.width={shape.width} divided by model.heads={shape.heads})"
         )
     return None
 
@@ -108,14 +108,14 @@ def obstacle(settings: ModelSettings) -> str | None:
 def export_marian(
     run: str | Path, out: str | Path, lines: Sequence[str] = (), *, checkpoint: str | None = None
 ) -> ExportedMarian:
-    """A Marian model in `out` that computes what the run computes: checked on the lines by reading it again."""
+    """Write an equivalent Marian model to `out`, verified by reading it back and comparing both on the lines."""
     opened, folder = Run.open(run), Path(out)
     check_new_folder(folder)
     config = opened.config()
     if reason := obstacle(config.model):
         raise SeqloomError(
-            f"{run} cannot become a Marian model: {reason}.",
-            "train one that can with --model transformer-postnorm",
+            f"{run} cannot be exported as a Marian model: {reason}.",
+            "train a model that can be exported with --model transformer-postnorm",
         )
     model, tokenizers = load_model(opened, checkpoint=checkpoint)
     assert isinstance(model, Transformer) and isinstance(config.model, TransformerSettings)
@@ -146,13 +146,13 @@ def _write_tokenizers(folder: Path, tokenizers: TokenizerPair) -> None:
 
 
 def _tied(model: Transformer) -> tuple[bool, bool]:
-    """Whether both embeddings are one matrix, and whether the target's is that of the output."""
+    """Return whether both embeddings share a matrix, and whether target embedding and output layer do."""
     source, target = model.source_embedding.weight, model.target_embedding.weight
     return source is target, target is model.output.weight
 
 
 def _weights(model: Transformer, settings: TransformerSettings) -> dict[str, Tensor]:
-    """The weights by Marian's names; a matrix in two places once."""
+    """Return the weights by their Marian names; a shared matrix appears once."""
     shared, tied = _tied(model)
     tables = {SHARED if shared else TARGET: model.target_embedding.weight}
     if not shared:
@@ -208,7 +208,7 @@ def _symbols() -> dict[str, Any]:
         "bos_token_id": BOS,
         "decoder_start_token_id": BOS,
         "eos_token_id": EOS,
-        "forced_eos_token_id": None,  # what is too long is cut, not ended
+        "forced_eos_token_id": None,  # an output that is too long is truncated without EOS
     }
 
 
@@ -217,26 +217,26 @@ def _generation(config: Config) -> dict[str, Any]:
     search = config.search
     return {
         **_symbols(),
-        "bad_words_ids": [[PAD], [BOS]],  # never part of an answer
+        "bad_words_ids": [[PAD], [BOS]],  # never part of an output
         "num_beams": search.beam,
         "length_penalty": search.length_penalty,
         "early_stopping": search.stop == "count",
-        "max_length": _longest(config) + 1,  # it counts the start symbol
+        "max_length": _longest(config) + 1,  # includes the start symbol
     }
 
 
 def _longest(config: Config) -> int:
-    """Return the maximum length of an output, the end included."""
+    """Return the maximum length of an output, including EOS."""
     assert isinstance(config.model, TransformerSettings)
     return min(config.search.max_length(config.data.max_length), config.model.max_length - 1)
 
 
 def _readme(config: Config, tokenizers: TokenizerPair) -> str:
-    """Return how transformers translates with the folder."""
+    """Return the README with the code to translate with transformers."""
     code = imports(_CODE.format(line=normalized(tokenizers.source)), _IMPORT)
     notes = [*reserved_text(tokenizers.source), _UNKNOWN, *_notes(config, tokenizers)]
     return readme(
-        "A translation model for transformers",
+        "Translation model for transformers",
         code,
         notes,
         install="transformers torch sentencepiece",
@@ -245,37 +245,38 @@ def _readme(config: Config, tokenizers: TokenizerPair) -> str:
 
 
 def _comparable(lines: Sequence[str], tokenizers: TokenizerPair) -> list[str]:
-    """The normalised lines, without those that mean something else to a Marian tokenizer."""
+    """Return the normalised lines without those that a Marian tokenizer interprets differently."""
     texts = [tokenizers.source.normalize(line) for line in lines]
-    if left := [text for text in texts if text and not _SPECIAL.search(text)]:
-        return left
+    if plain := [text for text in texts if text and not _SPECIAL.search(text)]:
+        return plain
     raise SeqloomError(
-        "There is no line to compare the run and the exported model on.", "name a file of plain ones: --verify"
+        "There is no line on which to compare the run and the exported model.",
+        "name a file with plain text lines: --verify FILE",
     )
 
 
 def _verify(
     folder: Path, model: Transformer, tokenizers: TokenizerPair, config: Config, texts: list[str]
 ) -> float:
-    """The largest difference between logits of the run and of the folder, read again; raises if it matters."""
+    """Return the largest logit difference between the run and the folder read back; raise if it is too large."""
     with TemporaryDirectory() as temporary:
-        again = import_marian(folder, Path(temporary) / "run").run
-        other, read = load_model(again)
-    assert isinstance(other, Transformer)
+        imported = import_marian(folder, Path(temporary) / "run").run
+        read_back, read_tokenizers = load_model(imported)
+    assert isinstance(read_back, Transformer)
     sources = [tokenizers.source.encode(text) for text in texts]
-    if [read.source.encode(text) for text in texts] != sources:
-        raise _differs("its tokenizer cuts a line in another way")
-    one, two = (TorchTranslator(each, tokenizers, config.search) for each in (model, other))
-    answers = [best[0].text for best in one.translate(texts, beam=1)]
-    if [best[0].text for best in two.translate(texts, beam=1)] != answers:
-        raise _differs("it translates a line in another way")
-    targets = [tokenizers.target.encode(answer) for answer in answers]
-    known = [ids for ids in targets if UNK not in ids]  # Marian does not write what it does not know
-    if any(read.target.decode(ids) != tokenizers.target.decode(ids).strip() for ids in known):
-        raise _differs("its tokenizer writes a line in another way")
-    difference = _largest_difference(model, other, sources, targets)
+    if [read_tokenizers.source.encode(text) for text in texts] != sources:
+        raise _differs("its tokenizer encodes a line differently")
+    one, two = (TorchTranslator(each, tokenizers, config.search) for each in (model, read_back))
+    outputs = [best[0].text for best in one.translate(texts, beam=1)]
+    if [best[0].text for best in two.translate(texts, beam=1)] != outputs:
+        raise _differs("it translates a line differently")
+    targets = [tokenizers.target.encode(output) for output in outputs]
+    known = [ids for ids in targets if UNK not in ids]  # Marian omits unknown symbols
+    if any(read_tokenizers.target.decode(ids) != tokenizers.target.decode(ids).strip() for ids in known):
+        raise _differs("its tokenizer decodes a line differently")
+    difference = _largest_difference(model, read_back, sources, targets)
     if not difference <= _TOLERANCE:
-        raise _differs(f"a logit is {difference:.2g} off")
+        raise _differs(f"a logit differs by {difference:.2g}")
     return difference
 
 
@@ -284,23 +285,23 @@ def _largest_difference(
     one: Transformer, two: Transformer, sources: list[list[int]], targets: list[list[int]]
 ) -> float:
     batch = collate_ids(sources, targets, range(len(sources)))
-    apart = (one(batch) - two(batch)).abs()[batch.target_mask]
-    return float(apart.max())
+    differences = (one(batch) - two(batch)).abs()[batch.target_mask]
+    return float(differences.max())
 
 
 def _differs(how: str) -> SeqloomError:
     return SeqloomError(
-        f"The exported model does not equal the run: {how}. Nothing was written.",
-        "this is a mistake of seqloom; please report it with the run's config.yaml",
+        f"The exported model differs from the run: {how}. Nothing was written.",
+        "this is a bug in seqloom; please report it with the run's config.yaml",
     )
 
 
 def _notes(config: Config, tokenizers: TokenizerPair) -> list[str]:
     notes = []
     if tokenizers.source.settings.normalizer.normalize == "nfc":
-        notes.append("Text must be in Unicode form NFC, which the code of README.md sees to.")
+        notes.append("Text must be in Unicode form NFC; the code in README.md takes care of it.")
     if config.search.stop != "count":
-        notes.append(f"Beam search stops by another rule than search.stop={config.search.stop}.")
+        notes.append(f"Beam search uses a stop rule other than search.stop={config.search.stop}.")
     if config.search.max_length_factor:
         notes.append(f"The maximum length of an output is {_longest(config)} tokens for every line.")
     return notes

@@ -1,4 +1,4 @@
-"""What stands in the folder of a Marian model as Hugging Face's library writes it (the format of OPUS-MT)."""
+"""Files of a Marian model folder as written by Hugging Face Transformers (the format of OPUS-MT)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ WEIGHTS = "model.safetensors"
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # theirs → ours
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # the pieces of PAD, BOS, EOS and UNK
-MOST_PIECES = 10_000_000  # of a vocabulary; what claims more is damaged
-_AGAIN = "its files are of different models; copy the folder again"
+MAX_PIECES = 10_000_000  # in a vocabulary; a file that claims more is damaged
+_COPY_AGAIN = "its files belong to different models; copy the folder again"
 
 
 class MarianConfig(Settings):
-    """What is read of config.json and generation_config.json; a default is that of the library they are for."""
+    """Options read from config.json and generation_config.json, with the defaults of Transformers."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -38,8 +38,8 @@ class MarianConfig(Settings):
     activation_function: str = "gelu"
     scale_embedding: bool = False
     dropout: float = 0.1
-    vocab_size: int = Field(ge=1, le=MOST_PIECES)
-    decoder_vocab_size: int | None = Field(None, ge=1, le=MOST_PIECES)
+    vocab_size: int = Field(ge=1, le=MAX_PIECES)
+    decoder_vocab_size: int | None = Field(None, ge=1, le=MAX_PIECES)
     share_encoder_decoder_embeddings: bool = True
     tie_word_embeddings: bool = True
     pad_token_id: int
@@ -53,34 +53,34 @@ class MarianConfig(Settings):
 
     @property
     def tie(self) -> str:
-        """Which embeddings share one matrix, in our words."""
+        """Value of our option `model.tie`: which embeddings share one matrix."""
         if self.share_encoder_decoder_embeddings:
             return "all"
         return "target" if self.tie_word_embeddings else "none"
 
     @property
     def obstacle(self) -> str | None:
-        """Why our Transformer cannot be this model; None if it can."""
+        """Reason why our Transformer cannot represent this model; None if it can."""
         obstacles = {
             f"it is a model of type {self.model_type!r}, not 'marian'": self.model_type != "marian",
             "its embeddings are not scaled by √width (scale_embedding)": not self.scale_embedding,
             "encoder and decoder have different numbers of heads": (
                 self.encoder_attention_heads != self.decoder_attention_heads
             ),
-            "the feed-forward parts of encoder and decoder have different widths": (
+            "the feed-forward layers of encoder and decoder have different widths": (
                 self.encoder_ffn_dim != self.decoder_ffn_dim
             ),
-            f"its activation {self.activation_function!r} is none of {', '.join(ACTIVATIONS)}": (
+            f"its activation {self.activation_function!r} is not one of {', '.join(ACTIVATIONS)}": (
                 self.activation_function not in ACTIVATIONS
             ),
             "its embeddings are shared with each other but not with the output": (
                 self.share_encoder_decoder_embeddings and not self.tie_word_embeddings
             ),
         }
-        return next((reason for reason, stands in obstacles.items() if stands), None)
+        return next((reason for reason, applies in obstacles.items() if applies), None)
 
     def model_options(self) -> dict[str, Any]:
-        """The `model.*` options of the run."""
+        """Return the `model.*` options of the run."""
         return {
             "name": "transformer",
             "width": self.d_model,
@@ -97,7 +97,7 @@ class MarianConfig(Settings):
         }
 
     def search_options(self) -> dict[str, Any]:
-        """The `search.*` options of the run. Their maximum counts the start symbol, ours does not."""
+        """Return the `search.*` options of the run. Marian's maximum length includes the start symbol."""
         return {
             "beam": self.num_beams,
             "length_penalty": self.length_penalty,
@@ -107,17 +107,17 @@ class MarianConfig(Settings):
 
 
 def read_options(folder: Path) -> dict[str, Any]:
-    """What config.json says, and generation_config.json, which wins; null is as if not given."""
+    """Return the options of config.json, overridden by generation_config.json; null values are dropped."""
     if not folder.is_dir():
-        raise SeqloomError(f"There is no folder {folder}.", f"give the one that holds {CONFIG}")
+        raise SeqloomError(f"There is no folder {folder}.", f"name the folder that contains {CONFIG}")
     for file in folder.iterdir():
         if is_special(file):
             raise SeqloomError(f"{file} is a pipe or a device.", "remove it from the folder")
     options = read_object(folder / CONFIG)
     if "model_type" not in options:
         raise SeqloomError(
-            f"{folder} is not the folder of a Marian model: its {CONFIG} has no model_type.",
-            "give a folder as transformers or seqloom export --to hf-marian writes it",
+            f"{folder} does not contain a Marian model: its {CONFIG} has no model_type.",
+            "name a folder written by transformers or by seqloom export --to hf-marian",
         )
     if (folder / GENERATION).exists():
         options |= read_object(folder / GENERATION)
@@ -125,14 +125,14 @@ def read_options(folder: Path) -> dict[str, Any]:
 
 
 class Vocabulary(NamedTuple):
-    """A vocabulary in our order: for each of our ids theirs, and its piece."""
+    """Vocabulary in our order: the Marian id and the piece of each of our ids."""
 
-    rows: list[int | None]  # None: a padding symbol that they have not, because their own starts a target
+    rows: list[int | None]  # None: our padding symbol, if Marian's padding symbol starts a target
     pieces: tuple[str, ...]
 
 
 def read_vocabularies(folder: Path, config: MarianConfig) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabulary of the source and that of the target, which is the same one unless the folder says so."""
+    """Return the source and target vocabularies, which are the same unless `separate_vocabs` is set."""
     separate = (folder / TOKENIZER).exists() and read_object(folder / TOKENIZER).get("separate_vocabs")
     source = _vocabulary(folder / VOCABULARY, config, config.vocab_size)
     if not separate:
@@ -145,28 +145,30 @@ def _vocabulary(path: Path, config: MarianConfig, size: int) -> Vocabulary:
     ids = read_object(path)
     pieces = {id: piece for piece, id in ids.items() if type(id) is int and 0 <= id < size}
     if len(pieces) < len(ids):
-        raise SeqloomError(f"{path} must give each piece an id of its own, below {size:,}.", _AGAIN)
+        raise SeqloomError(f"{path} must give each piece a unique id below {size:,}.", _COPY_AGAIN)
     pad, start, eos = config.pad_token_id, config.decoder_start_token_id, config.eos_token_id
     for piece, id in (("</s>", eos), ("<pad>", pad)):
         if ids.get(piece) != id:
             raise SeqloomError(
-                f"{path} does not fit {CONFIG}: {piece} has the id {ids.get(piece)} and should have {id}.",
-                _AGAIN,
+                f"{path} does not match {CONFIG}: {piece} has the id {ids.get(piece)}, expected {id}.",
+                _COPY_AGAIN,
             )
     first = [None if pad == start else pad, start, eos, ids.get("<unk>", eos)]
     if len({pad, *first[1:]}) < len(first) - (pad == start) or start >= size:
-        raise SeqloomError(f"{path} must have a <unk> beside </s>, <pad> and the start of a target.", _AGAIN)
+        raise SeqloomError(
+            f"{path} must have a <unk> that differs from </s>, <pad> and the start symbol.", _COPY_AGAIN
+        )
     rest = [id for id in range(size) if id not in first]
     return Vocabulary([*first, *rest], (*SPECIALS, *(pieces.get(id, f"<unused-{id}>") for id in rest)))
 
 
 def weights_file(folder: Path) -> Path:
-    """The file with the weights, or an error that says how to make it."""
+    """Return the file with the weights; if it is missing, raise an error that explains how to create it."""
     if (folder / WEIGHTS).is_file():
         return folder / WEIGHTS
-    others = [name for name in ("pytorch_model.bin", f"{WEIGHTS}.index.json") if (folder / name).exists()]
+    unusable = [name for name in ("pytorch_model.bin", f"{WEIGHTS}.index.json") if (folder / name).exists()]
     raise SeqloomError(
-        f"{folder} has no {WEIGHTS}" + (f", only {others[0]}." if others else "."),
-        "where transformers is installed, make it: "
+        f"{folder} has no {WEIGHTS}" + (f", only {unusable[0]}." if unusable else "."),
+        "on a machine with transformers, create it: "
         'MarianMTModel.from_pretrained(FOLDER).save_pretrained(NEW, max_shard_size="100GB")',
     )

@@ -1,4 +1,4 @@
-"""A Marian model, such as those of OPUS-MT, as a run directory."""
+"""Import of Marian models, such as those of OPUS-MT, as run directories."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import weights_of
 from seqloom.types import BOS, PAD
 
-# Options of their search that ours has not, and the values under which they do nothing.
-_NOT_TAKEN: dict[str, tuple[Any, ...]] = {
+# Search options of Transformers that seqloom does not have, and the values with which they have no effect.
+_UNSUPPORTED: dict[str, tuple[Any, ...]] = {
     "do_sample": (False,),
     "early_stopping": (False, True),  # True is our search.stop=count
     "forced_bos_token_id": (),
@@ -57,7 +57,7 @@ _NOT_TAKEN: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class ImportedMarian:
-    """The new run, and what the person should know about it."""
+    """Result of an import: the new run, its size, and notes for the user."""
 
     run: Run
     parameters: int
@@ -66,26 +66,26 @@ class ImportedMarian:
 
 
 def import_marian(folder: str | Path, out: str | Path) -> ImportedMarian:
-    """A run in `out` that computes what the Marian model in `folder` computes."""
+    """Create a run in `out` that is equivalent to the Marian model in `folder`."""
     folder, run = Path(folder), Run(Path(out))
     check_new_folder(run.folder)
     options = read_options(folder)
-    theirs = MarianConfig.checked(options, "config", where=str(folder))
-    if theirs.obstacle:
+    marian = MarianConfig.checked(options, "config", where=str(folder))
+    if marian.obstacle:
         raise SeqloomError(
-            f"The model in {folder} cannot be imported: {theirs.obstacle}.",
-            "Marian models as OPUS-MT has them can",
+            f"The model in {folder} cannot be imported: {marian.obstacle}.",
+            "use a Marian model like those of OPUS-MT",
         )
-    vocabularies = read_vocabularies(folder, theirs)
+    vocabularies = read_vocabularies(folder, marian)
     tokenizers = _tokenizers(folder, *vocabularies)
-    tree = {"model": theirs.model_options(), "search": theirs.search_options()}
+    tree = {"model": marian.model_options(), "search": marian.search_options()}
     config = from_tree(tree, where=str(folder / CONFIG))
     model = build_model(config, tokenizers)
-    _fill(model, weights_file(folder), theirs, *vocabularies)
+    _fill(model, weights_file(folder), marian, *vocabularies)
     write_imported(run, config, tokenizers, weights_of(model))
     notes = [
-        f"{name} = {options[name]} is left out: our search has no such option"
-        for name, neutral in _NOT_TAKEN.items()
+        f"{name} = {options[name]} is ignored: seqloom has no such search option"
+        for name, neutral in _UNSUPPORTED.items()
         if name in options and options[name] not in neutral
     ]
     count = sum(weight.numel() for weight in model.parameters())
@@ -103,42 +103,44 @@ def _tokenizer(path: Path, vocabulary: Vocabulary) -> MarianTokenizer:
         return MarianTokenizer(path.read_bytes(), MarianSettings(vocabulary=vocabulary.pieces))
     except (OSError, RuntimeError, ValueError, IndexError) as error:
         raise SeqloomError(
-            f"{path} is missing or no SentencePiece model: {error}.", "copy the folder again"
+            f"{path} is missing or not a SentencePiece model: {error}.", "copy the folder again"
         ) from error
 
 
 def _fill(model: nn.Module, file: Path, config: MarianConfig, source: Vocabulary, target: Vocabulary) -> None:
-    """Puts their weights into our model."""
+    """Load the Marian weights into our model."""
     tensors = {name: tensor.float() for name, tensor in read_tensors(file).items()}
-    hint = "config.json and the weights are of different models; copy the folder again"
+    hint = "config.json and the weights belong to different models; copy the folder again"
     try:
         weights = _weights(tensors, config, source, target)
     except (KeyError, IndexError) as error:
-        raise SeqloomError(f"{file} does not fit {CONFIG}: it lacks a weight ({error}).", hint) from error
+        raise SeqloomError(f"{file} does not match {CONFIG}: a weight is missing ({error}).", hint) from error
     for name, weight in model.state_dict().items():
-        there, here = tuple(weights[name].shape), tuple(weight.shape)
-        if there != here:
-            raise SeqloomError(f"{file} does not fit {CONFIG}: {name} is {there}, not {here}.", hint)
+        given, expected = tuple(weights[name].shape), tuple(weight.shape)
+        if given != expected:
+            raise SeqloomError(
+                f"{file} does not match {CONFIG}: {name} has shape {given}, expected {expected}.", hint
+            )
     model.load_state_dict(weights)
 
 
 def _weights(
-    theirs: Mapping[str, Tensor], config: MarianConfig, source: Vocabulary, target: Vocabulary
+    marian: Mapping[str, Tensor], config: MarianConfig, source: Vocabulary, target: Vocabulary
 ) -> dict[str, Tensor]:
-    """All weights by our names; raises KeyError for one that is missing."""
-    if config.tie == "all":  # the file has one of the matrices that are the same, under one of their names
-        first = next((name for name in (SHARED, TARGET, SOURCE, OUTPUT) if name in theirs), SHARED)
-        encoder = decoder = theirs[first]
+    """Return all weights by our names; raise KeyError if one is missing."""
+    if config.tie == "all":  # the file contains the shared matrix once, under any of its names
+        first = next((name for name in (SHARED, TARGET, SOURCE, OUTPUT) if name in marian), SHARED)
+        encoder = decoder = marian[first]
     else:
-        encoder, decoder = theirs[SOURCE], theirs[TARGET]
-    output = theirs[OUTPUT] if config.tie == "none" else decoder
-    bias = bias_from_marian(theirs[BIAS] if BIAS in theirs else torch.zeros(len(output)), target.rows)
-    if config.renormalize_logits:  # their search shares the probability out among possible answers only
+        encoder, decoder = marian[SOURCE], marian[TARGET]
+    output = marian[OUTPUT] if config.tie == "none" else decoder
+    bias = bias_from_marian(marian[BIAS] if BIAS in marian else torch.zeros(len(output)), target.rows)
+    if config.renormalize_logits:  # their search normalises over the symbols that it can generate
         bias[[PAD, BOS]] = NEVER
     return {
         "source_embedding.weight": embedding_from_marian(encoder, source.rows),
         "target_embedding.weight": embedding_from_marian(decoder, target.rows),
         "output.weight": embedding_from_marian(output, target.rows),
         "output.bias": bias,
-        **blocks_from_marian(theirs, (config.encoder_layers, config.decoder_layers), config.d_model),
+        **blocks_from_marian(marian, (config.encoder_layers, config.decoder_layers), config.d_model),
     }

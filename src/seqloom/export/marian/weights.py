@@ -1,8 +1,8 @@
-"""The weights of a Marian model by its names and by ours: the same numbers in another order.
+"""Mapping between the weights of Marian models and ours: the same numbers in a different order.
 
-Marian adds sines to the first half of the width and cosines to the second; we let them alternate. Which
-coordinate is which is free in the stream that all blocks read from and add to, as long as all agree. So its D
-coordinates are put into our order wherever a weight touches it, and both models compute the same.
+Marian adds sines to the first half of the width and cosines to the second; in seqloom they alternate. The order
+of the coordinates of the residual stream is arbitrary as long as all blocks agree. So its D coordinates are
+permuted in every weight that reads or writes it, and both models compute the same function.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ SHARED = "model.shared.weight"
 SOURCE, TARGET = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 OUTPUT, BIAS = "lm_head.weight", "final_logits_bias"
 
-NEVER = -100.0  # the output bias of a symbol that is no answer: e^-100 is nothing beside any other
+NEVER = -100.0  # output bias of a symbol that is never generated: e^-100 is negligible
 
 
 class Link(NamedTuple):
-    """A layer of ours, and the layers of Marian's block that it is made of, one below the other."""
+    """One of our layers, and the Marian layers whose weights are stacked in it."""
 
     ours: str
-    theirs: tuple[str, ...]
-    touches: Literal["input", "output"]  # the side that has the coordinates of the stream
+    marian: tuple[str, ...]
+    stream_side: Literal["input", "output"]  # the side with the coordinates of the residual stream
 
 
 _ENCODER = (
@@ -46,65 +46,65 @@ _DECODER = (
 
 
 def alternating(width: int) -> Tensor:
-    """For each of our coordinates Marian's: 0, D/2, 1, D/2 + 1, …"""
+    """Return Marian's coordinate for each of ours: 0, D/2, 1, D/2 + 1, …"""
     return torch.arange(width).view(2, -1).T.flatten()
 
 
-def blocks_from_marian(theirs: Mapping[str, Tensor], layers: tuple[int, int], width: int) -> dict[str, Tensor]:
-    """The weights of encoder and decoder blocks by our names; raises KeyError for one that is missing."""
+def blocks_from_marian(marian: Mapping[str, Tensor], layers: tuple[int, int], width: int) -> dict[str, Tensor]:
+    """Return the weights of the encoder and decoder blocks by our names; raise KeyError if one is missing."""
     order = alternating(width)
     return {
         f"{ours}.{part}": _reordered(
-            torch.cat([theirs[f"{name}.{part}"] for name in names]), part, touches, order
+            torch.cat([marian[f"{name}.{part}"] for name in names]), part, stream_side, order
         )
-        for ours, names, touches in _links(layers)
+        for ours, names, stream_side in _links(layers)
         for part in ("weight", "bias")
     }
 
 
 def blocks_to_marian(ours: Mapping[str, Tensor], layers: tuple[int, int], width: int) -> dict[str, Tensor]:
-    """The weights of encoder and decoder blocks by Marian's names."""
+    """Return the weights of the encoder and decoder blocks by Marian's names."""
     order = alternating(width).argsort()
-    theirs: dict[str, Tensor] = {}
-    for own, names, touches in _links(layers):
+    marian: dict[str, Tensor] = {}
+    for layer, names, stream_side in _links(layers):
         for part in ("weight", "bias"):
-            parts = _reordered(ours[f"{own}.{part}"], part, touches, order).chunk(len(names))
-            theirs |= {f"{name}.{part}": tensor for name, tensor in zip(names, parts, strict=True)}
-    return theirs
+            parts = _reordered(ours[f"{layer}.{part}"], part, stream_side, order).chunk(len(names))
+            marian |= {f"{name}.{part}": tensor for name, tensor in zip(names, parts, strict=True)}
+    return marian
 
 
 def embedding_from_marian(table: Tensor, rows: Sequence[int | None]) -> Tensor:
-    """(V, D): the given rows of Marian's table, zeros where there is none."""
+    """Return our table (V, D): the given rows of Marian's table, zeros where a row is None."""
     return _rows(table, rows, 0.0)[:, alternating(table.shape[1])]
 
 
 def embedding_to_marian(table: Tensor) -> Tensor:
-    """(V, D): our table; the ids stay."""
+    """Return Marian's table (V, D); the order of the ids does not change."""
     return table[:, alternating(table.shape[1]).argsort()]
 
 
 def bias_from_marian(bias: Tensor, rows: Sequence[int | None]) -> Tensor:
-    """(V,): the given numbers of Marian's output bias; what is new is no answer."""
+    """Return our output bias (V,): the given entries of Marian's; a symbol that is new is never generated."""
     return _rows(bias.flatten(), rows, NEVER)
 
 
 def _links(layers: tuple[int, int]) -> Iterator[Link]:
-    """The links of all blocks, by full names."""
+    """Yield the links of all blocks with full names."""
     for stack, count, links in zip(("encoder", "decoder"), layers, (_ENCODER, _DECODER), strict=True):
         for layer in range(count):
-            for ours, theirs, touches in links:
-                names = tuple(f"model.{stack}.layers.{layer}.{name}" for name in theirs)
-                yield Link(f"{stack}.{layer}.{ours}", names, touches)
+            for ours, marian, stream_side in links:
+                names = tuple(f"model.{stack}.layers.{layer}.{name}" for name in marian)
+                yield Link(f"{stack}.{layer}.{ours}", names, stream_side)
 
 
-def _reordered(tensor: Tensor, part: str, touches: Literal["input", "output"], order: Tensor) -> Tensor:
-    """The tensor with the coordinates of the stream in that order; an input side is the columns of a matrix."""
-    if touches == "output":
+def _reordered(tensor: Tensor, part: str, stream_side: Literal["input", "output"], order: Tensor) -> Tensor:
+    """Return the tensor with the stream coordinates in this order; the inputs are the columns of a matrix."""
+    if stream_side == "output":
         return tensor[order]
     return tensor[:, order] if part == "weight" else tensor
 
 
 def _rows(table: Tensor, rows: Sequence[int | None], missing: float) -> Tensor:
-    made = table[[row or 0 for row in rows]]
-    made[[row is None for row in rows]] = missing
-    return made
+    selected = table[[row or 0 for row in rows]]
+    selected[[row is None for row in rows]] = missing
+    return selected
