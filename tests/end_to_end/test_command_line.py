@@ -64,7 +64,7 @@ def test_standard_input_to_standard_output(trained: Path, process: Command) -> N
     done = process("translate", trained, given="1 2 3\n\n4 5 6 7\n")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "1 2 3\n\n4 5 6 7\n"
-    assert done.stderr == "look at: 2 of 3 outputs (copy: the output equals the source)\n"
+    assert done.stderr == "suspicious: 2 of 3 outputs (copy: the output equals the source)\n"
 
 
 def test_an_answer_can_be_told_how_to_begin_and_what_not_to_say(

@@ -136,21 +136,21 @@ def link(
     threads: int | None,
     quiet: bool,
 ) -> tuple[Aligner, list[Links]]:
-    """Return the trained aligner and the links of every pair; show progress meanwhile."""
+    """Train an aligner, showing progress; return it with the links of every pair."""
     from seqloom.progress import counter
     from seqloom.statistical.alignment.align import Aligner, passes
     from seqloom.system import checked_threads
 
     kind, method = cast("Model", model), cast("Method", symmetrise)
-    whole = sum(1 for source, target in numbers if len(source) and len(target))
-    if not whole:
+    alignable = sum(1 for source, target in numbers if len(source) and len(target))
+    if not alignable:
         raise SeqloomError(
-            f"Nothing to align: none of {len(numbers):,} lines has words on both sides.",
+            f"Nothing to align: none of the {len(numbers):,} lines has words on both sides.",
             "check the file's format and columns (--source-column, --target-column)",
         )
     say = None if quiet else lambda line: print(line, file=sys.stderr)
     aligner = Aligner(numbers, threads=checked_threads(threads))
-    with counter(f"{model}: pairs", total=whole * passes(kind, iterations)) as advance:
+    with counter(f"{model}: pairs", total=alignable * passes(kind, iterations)) as advance:
         aligner.train(kind, iterations=iterations, agree=agree, say=say, on_progress=advance)
         return aligner, aligner.links(method, on_progress=advance)
 

@@ -1,4 +1,4 @@
-"""Base classes of all commands: the layout of --help, and usage errors with a hint.
+"""Base classes of all commands: layout of --help, and usage errors with a hint.
 
 Recent versions of Typer bundle Click and do not export its types, so contexts and parameters are `Any` here.
 """
@@ -21,7 +21,7 @@ from seqloom.errors import unknown
 
 
 class Command(TyperCommand):
-    """A command."""
+    """Command with our layout of --help and our usage errors."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         parameters = list(self.get_params(ctx))
@@ -37,7 +37,7 @@ class Command(TyperCommand):
 
 
 class CommandGroup(TyperGroup):
-    """A command that has commands of its own, listed by topic."""
+    """Command with subcommands, listed by topic."""
 
     topics: ClassVar[tuple[str, ...]] = ("Commands",)
 

@@ -55,10 +55,10 @@ def check(
     Example:
       seqloom data check train.tsv test.tsv --plot lengths.png
     """
-    from seqloom.data.check import check as run
+    from seqloom.data.check import check as check_corpora
 
     check_figure(plot, style)
-    result = run(_corpora(files or [], source, target, source_column, target_column, format))
+    result = check_corpora(_corpora(files or [], source, target, source_column, target_column, format))
     if plot:
         from seqloom.inspect.lengths import LengthHistograms
 
@@ -99,7 +99,7 @@ def show(
     files = [] if file is None else [file]
     config, *more = _corpora(files, source, target, source_column, target_column, format)
     if more:
-        raise SeqloomError("Give one corpus.", "give a table, or --source and --target")
+        raise SeqloomError("More than one corpus given.", "give a table, or --source and --target")
     report = DataReport()
     examples = read_corpus(config, "train", report)
     chosen = _sample(examples, count, Random(seed)) if random else _first(examples, count)
@@ -256,8 +256,8 @@ def _lengths_table(corpus: CorpusCheck) -> Table:
     table = new_table("length", *numbers, "histogram (powers of 2)", title=title, right=numbers)
     for kind, lengths in corpus.lengths.items():
         values = (lengths.min, lengths.median, lengths.mean, lengths.p95, lengths.max)
-        most = max(lengths.histogram.values())
-        bars = "".join("▁▂▃▄▅▆▇█"[count * 7 // most] for count in lengths.histogram.values())
+        highest = max(lengths.histogram.values())
+        bars = "".join("▁▂▃▄▅▆▇█"[count * 7 // highest] for count in lengths.histogram.values())
         first, *_, last = [*lengths.histogram, *lengths.histogram]  # one bucket is both
         table.add_row(kind.replace("_", " "), *(f"{v:,.4g}" for v in values), f"{first} {bars} {last}")
     return table

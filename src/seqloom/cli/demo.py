@@ -52,7 +52,7 @@ def demo(
 
     check_figure(None, style)
     chosen = demo_task(task)
-    run = out or _free(Path("runs") / f"demo-{task}")
+    run = out or _unused_path(Path("runs") / f"demo-{task}")
     console = Console(highlight=False)
     console.print(f"[bold]{chosen.goal}[/bold]\n")
     data = prepare_data(chosen, run.with_name(f"{run.name}-data"))
@@ -75,7 +75,7 @@ def demo(
 
 
 def _print_plan(console: Console, task: DemoTask, data: DemoData, minutes: float | None) -> None:
-    """Print what the model learns from, what it is tested on, and how long that takes."""
+    """Print the training data, the test data and the time limit."""
     example = data.training[len(data.training) // 2]
     held_out = len({example.source for example in data.test})
     limit = f"{minutes:g} minutes" if minutes else f"at most {task.minutes:g} minutes"
@@ -94,7 +94,7 @@ def _print_scores(console: Console, task: DemoTask, result: DemoResult) -> None:
 
 
 def _print_predictions(console: Console, task: DemoTask, predictions: list[DemoPrediction]) -> None:
-    """Print a table of predictions, taken evenly from all; the correct output is given where one is wrong."""
+    """Print an evenly spaced selection of the predictions, with the correct output next to wrong ones."""
     from rich.table import Table
     from rich.text import Text
 
@@ -120,14 +120,19 @@ def _print_advice(console: Console, task: DemoTask, steps: int) -> None:
 
 
 def _print_next(console: Console, task: DemoTask, data: DemoData, run: Path) -> None:
-    """Print commands that work as they are."""
+    """Print commands to try next; they work when pasted."""
     translate = _command("translate", run, "--nbest", 3)
     metrics = ",".join(task.metrics)
     commands = {
         f"Use the model on any {task.item}:": f"echo {shlex.quote(task.picture_of)} | {translate}",
         "Evaluate it:": _command("evaluate", run, data.test_file, "--metrics", metrics, "--group-by-source"),
         "Train on a table of pairs, here that of the demo, with the same settings:": _command(
-            "train", data.training_file, "--config", run / "config.yaml", "--out", _free(Path("runs/mine"))
+            "train",
+            data.training_file,
+            "--config",
+            run / "config.yaml",
+            "--out",
+            _unused_path(Path("runs/mine")),
         ),
     }
     console.print("\n[bold]Try next[/bold]")
@@ -136,23 +141,23 @@ def _print_next(console: Console, task: DemoTask, data: DemoData, run: Path) -> 
 
 
 def _command(*arguments: object) -> str:
-    """Return a command line that can be pasted into the shell that started this one."""
+    """Return a command line that can be pasted into the user's shell."""
     return shlex.join([*_program(), *map(str, arguments)])
 
 
 def _program() -> list[str]:
-    """Return how to run seqloom: by its name if it is on PATH, by its path, or as a module."""
-    called = Path(sys.argv[0])
-    if called.name != "seqloom":
+    """Return the command that runs seqloom: its name if it is on PATH, its path, or `python -m seqloom`."""
+    script = Path(sys.argv[0])
+    if script.name != "seqloom":
         return [sys.executable, "-m", "seqloom"]
-    found = shutil.which("seqloom")
-    return ["seqloom"] if found and Path(found).resolve() == called.resolve() else [sys.argv[0]]
+    on_path = shutil.which("seqloom")
+    return ["seqloom"] if on_path and Path(on_path).resolve() == script.resolve() else [sys.argv[0]]
 
 
-def _free(path: Path) -> Path:
+def _unused_path(path: Path) -> Path:
     """Return the path, or the first of path-2, path-3 … that does not exist yet."""
-    tried, number = path, 1
-    while tried.exists():
+    candidate, number = path, 1
+    while candidate.exists():
         number += 1
-        tried = path.with_name(f"{path.name}-{number}")
-    return tried
+        candidate = path.with_name(f"{path.name}-{number}")
+    return candidate

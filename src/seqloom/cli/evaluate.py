@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
 
 
 class Translated(NamedTuple):
-    """The outputs of a run for the test data, and the settings that produced them."""
+    """Outputs of a run for the test data, and the settings that produced them."""
 
     texts: list[str]
     settings: dict[str, Any]
@@ -224,7 +224,7 @@ def evaluate(
 
 
 def _draw(plot: Path, style: str, systems: Sequence[Sequence[Path]], reports: Sequence[Report]) -> None:
-    """Draw the first metric of each system, a run or an ensemble, by source length."""
+    """Draw the first metric of each system (a run or an ensemble) by source length."""
     from seqloom.inspect.buckets import ScoresByLength
     from seqloom.inspect.line_styles import display_names
     from seqloom.run.directory import Run

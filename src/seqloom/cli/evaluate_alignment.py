@@ -66,20 +66,20 @@ def evaluate_alignment(
         check_tables([], {"source_column": source_column, "target_column": target_column})
     extractions = _attention(run, links, source_column, target_column, checkpoint, device) if run else []
     if run:
-        found: dict[str, Rows] = {one.name: one.links for one in extractions}
+        links_by_name: dict[str, Rows] = {one.name: one.links for one in extractions}
     else:
-        found = {str(links): _read_links(links, links_from)}
-    for rows in found.values():
+        links_by_name = {str(links): _read_links(links, links_from)}
+    for rows in links_by_name.values():
         if len(rows) != len(right):
             raise SeqloomError(
                 f"{links} has {len(rows):,} lines, but {gold} has {len(right):,}.",
                 "both must have one line per sentence; cut the longer file, e.g. with head",
             )
-    scores = {name: score_alignment(rows, right) for name, rows in found.items()}
+    scores = {name: score_alignment(rows, right) for name, rows in links_by_name.items()}
     best = sorted(scores.items(), key=lambda item: item[1].aer)
     if keep and run:
         heads = [one for one in extractions if one.head]
-        _keep(run, min(heads, key=lambda one: scores[one.name].aer), gold)
+        _store_head(run, min(heads, key=lambda one: scores[one.name].aer), gold)
     if json_:
         reports = [{"name": name, **score.as_dict()} for name, score in best]
         print_json(reports if run else reports[0])
@@ -96,8 +96,8 @@ def read_gold(path: Path, first: int) -> list[Gold]:
         parse_gold(line, first=first, where=f"{path}, line {number},")
         for number, line in enumerate(lines(str(path)), 1)
     ]
-    least = min((min(link) for row in gold for link in row.possible), default=0)
-    if least > 0:
+    smallest = min((min(link) for row in gold for link in row.possible), default=0)
+    if smallest > 0:
         print(
             f"note: no word in {path} has number {first}; are words counted from {first + 1}?", file=sys.stderr
         )
@@ -122,7 +122,7 @@ def _attention(
     checkpoint: str | None,
     device: str,
 ) -> list[AttentionChoice]:
-    """Return the links of every pair, for each way to extract them from the attention."""
+    """Return the links of every pair for each method of extracting them from the attention."""
     from seqloom.cli.align import data_config
     from seqloom.data.report import DataReport
     from seqloom.inspect.alignment import attention_links
@@ -142,15 +142,15 @@ def _attention(
     return extractions
 
 
-def _keep(run: Path, look: AttentionChoice, gold: Path) -> None:
-    """Store the head that aligns words best in the run directory."""
+def _store_head(run: Path, choice: AttentionChoice, gold: Path) -> None:
+    """Store the head with the best alignments in the run directory."""
     from seqloom.files import sealed, write_json
     from seqloom.run.directory import Run
 
-    assert look.head is not None
-    chosen = {"layer": look.head.layer, "head": look.head.head, "later": look.head.shifted}
-    write_json(Run.open(run).alignment_file, sealed({**chosen, "chosen_by": str(gold)}))
-    print(f"{run} now uses {look.name} for alignments", file=sys.stderr)
+    assert choice.head is not None
+    head = {"layer": choice.head.layer, "head": choice.head.head, "later": choice.head.shifted}
+    write_json(Run.open(run).alignment_file, sealed({**head, "chosen_by": str(gold)}))
+    print(f"{run} now uses {choice.name} for alignments", file=sys.stderr)
 
 
 def _print(scores: list[tuple[str, AlignmentScore]]) -> None:

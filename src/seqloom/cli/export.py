@@ -65,7 +65,7 @@ def _to_ctranslate2(
     verified = report["verified"]
     return [
         f"exported: {out} ({quantization}, {size / 1e6:.1f} MB), compared with the run on {verified['on']}",
-        *(_agreement(name, found) for name, found in verified["answers"].items()),
+        *(_agreement(name, result) for name, result in verified["answers"].items()),
         f"  forced decoding: token scores differ by at most {verified['token_score_difference']:.1e}",
         f"  plain CTranslate2: {_equal(verified['plain'])}, see {out / 'README.md'}",
         *(f"  {note}" for note in report["notes"]),
@@ -73,12 +73,12 @@ def _to_ctranslate2(
     ]
 
 
-def _agreement(name: str, found: Mapping[str, Any]) -> str:
-    return f"  {name}: {_equal(found)}, scores differ by at most {found['score_difference']:.1e}"
+def _agreement(name: str, result: Mapping[str, Any]) -> str:
+    return f"  {name}: {_equal(result)}, scores differ by at most {result['score_difference']:.1e}"
 
 
-def _equal(found: Mapping[str, Any]) -> str:
-    return f"{found['equal']} of {found['sentences']} outputs equal"
+def _equal(result: Mapping[str, Any]) -> str:
+    return f"{result['equal']} of {result['sentences']} outputs equal"
 
 
 def _to_marian(

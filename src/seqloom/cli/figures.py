@@ -1,4 +1,4 @@
-"""Figures of commands: checks before the work starts, and writing."""
+"""Figures of commands: checks before the work starts, and output."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def fill(
     filler = load_filler(run, checkpoint=checkpoint, device=device)
     given = texts or list(lines(file or "-"))
     for number, text in enumerate(given, 1):
-        filler.encode(text, number)  # raises for a text without a gap before anything is printed
+        filler.encode(text, number)  # fails for a text without a gap before anything is printed
     with counter("filled", total=len(given)) as advance:
         for first in range(0, len(given), _CHUNK_TEXTS):
             chunk = given[first : first + _CHUNK_TEXTS]

@@ -83,7 +83,7 @@ def generate(
     given = {name: value for name, value in given.items() if value is not None}
     if beam and given:
         raise SeqloomError(
-            f"--beam is for a search and --{next(iter(given)).replace('_', '-')} for sampling.",
+            f"--beam and --{next(iter(given)).replace('_', '-')} exclude each other: the latter is for sampling.",
             "leave one of them out",
         )
     if file and prompt:
@@ -99,10 +99,10 @@ def generate(
     number = 0
     while chunk := list(islice(prompts, _CHUNK_PROMPTS)):
         if beam:
-            found = generator.beam(chunk, beam, nbest=number_of_texts, max_length=max_length)
+            outputs = generator.beam(chunk, beam, nbest=number_of_texts, max_length=max_length)
         else:
-            found = generator.sample(chunk, options, max_length=max_length)
-        for text, hypotheses in zip(chunk, found, strict=True):
+            outputs = generator.sample(chunk, options, max_length=max_length)
+        for text, hypotheses in zip(chunk, outputs, strict=True):
             number += 1
             if json_:
                 write_json_line(sys.stdout, _as_dict(text, hypotheses))

@@ -13,7 +13,7 @@ _DEFAULT, _NO_BREAK = re.compile(r"\[default: [^\]]{,20}\]"), "\0"  # a short de
 
 
 class HelpRow(NamedTuple):
-    """An option, argument or command, and its description."""
+    """Option, argument or command, and its description."""
 
     name: str
     text: str
@@ -27,7 +27,7 @@ def help_text(
     columns: int,
     heading: Callable[[str], str] = str,
 ) -> str:
-    """Return the help of a command for a terminal of this many columns; `heading` may style headings."""
+    """Return the help of a command for a terminal with `columns` columns; `heading` may style headings."""
     width = min(columns, _WIDEST)
     parts = [_usage(usage, width), *_paragraphs(description, width, heading)]
     names = [row.name for rows in sections.values() for row in rows]

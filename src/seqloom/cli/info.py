@@ -177,7 +177,7 @@ def _part_cells(part: CostPart, length: int) -> list[str]:
 
 
 def _layers_table(predicted: CostPrediction) -> Table:
-    """Return the comparison of layer types of Vaswani et al. 2017, table 1."""
+    """Return the comparison of layer types in table 1 of Vaswani et al. 2017."""
     title = "Per layer; path: maximum path length between two positions"
     texts, numbers = ("layer", "complexity"), ("n x d", "value", "sequential", "path")
     table = new_table(*texts, *numbers, title=title, right=numbers, no_wrap=texts, gap=1)
@@ -200,10 +200,10 @@ def _print_crossover(predicted: CostPrediction) -> None:
 def _measured_table(predicted: CostPrediction, measured: Measurement) -> Table:
     numbers = ("predicted", "measured", "GFLOP/s")
     table = new_table("", *numbers, title="Measured, per token", right=numbers, no_wrap=("",), gap=1)
-    whole, length = predicted.total.cost, predicted.length
-    table.add_row("FLOPs, forward", _amount(whole.forward / length), _amount(measured.forward))
-    table.add_row("FLOPs, backward", _amount(whole.backward / length), _amount(measured.backward))
-    table.add_row("activations kept", _amount(whole.kept / length, "B"), _amount(measured.kept, "B"))
+    total, length = predicted.total.cost, predicted.length
+    table.add_row("FLOPs, forward", _amount(total.forward / length), _amount(measured.forward))
+    table.add_row("FLOPs, backward", _amount(total.backward / length), _amount(measured.backward))
+    table.add_row("activations kept", _amount(total.kept / length, "B"), _amount(measured.kept, "B"))
     for name, seconds, rate in (
         ("time, forward", measured.forward_seconds, measured.forward_rate),
         ("time, forward and backward", measured.training_seconds, measured.training_rate),

@@ -62,8 +62,8 @@ def gradients(
 ) -> None:
     """Measure the gradient norm by distance in time.
 
-    The norm of the gradient of the loss at step i with respect to states and inputs at step i - distance, on
-    validation data of each model.
+    Reports the norm of the gradient of the loss at step i with respect to the states and inputs at step
+    i - distance, on the validation data of each model.
 
     Example:
       seqloom inspect gradients runs/rnn runs/lstm --out gradients.png
@@ -75,7 +75,7 @@ def gradients(
 
     check_figure(out, style, GradientComparison.formats)
     if set_ and all(path.is_dir() for path in models):
-        raise SeqloomError("--set needs a YAML file; the options of a run are fixed.", "leave it out")
+        raise SeqloomError("--set needs a YAML file; the options of a run are fixed.", "leave out --set")
     flows, names = [], []
     for path in models:
         name, model, store = _open(path, set_ or [])

@@ -56,19 +56,19 @@ def attention(
         raise SeqloomError("--layer and --head belong together and exclude --mean.", "e.g. --layer 2 --head 1")
     check_figure(out, style, HeadAttention.formats)
     translator = load_decoder(run, checkpoint=checkpoint, device=device)
-    found = head_attention(translator, text, target, heads=parse_tree(heads, text))
-    if found is None:
+    attention = head_attention(translator, text, target, heads=parse_tree(heads, text))
+    if attention is None:
         raise SeqloomError(
             "There is no attention to show.", "use a model with attention, and text that is not empty"
         )
-    one = Head(layer - 1, head - 1) if layer is not None and head is not None else None
-    shown = found.one(one)
-    if out and (one or mean):
-        which = f"of layer {layer}, head {head}" if one else "(mean of all layers and heads)"
+    chosen = Head(layer - 1, head - 1) if layer is not None and head is not None else None
+    shown = attention.one(chosen)
+    if out and (chosen or mean):
+        which = f"of layer {layer}, head {head}" if chosen else "(mean of all layers and heads)"
         write_figure(shown, out, style=style, title=f"Attention {which}: {readable(text)}")
     elif out:
-        write_figure(found, out, style=style, title=f"Attention of every layer and head: {readable(text)}")
+        write_figure(attention, out, style=style, title=f"Attention of every layer and head: {readable(text)}")
     if json_:
-        print_json(found.to_dict(), compact=True)
+        print_json(attention.to_dict(), compact=True)
     elif not out:
         print(attention_text(shown.source, shown.target, shown.weights.tolist()))

@@ -84,21 +84,21 @@ def search(
     check_figure(out, style, SearchTree.formats if errors is None else SearchErrors.formats)
     sizes = _beams(beams)
     translator = _load(run, set_ or [], checkpoint, device)
-    found: SearchErrors | SearchTree
+    result: SearchErrors | SearchTree
     if errors is not None:
-        found = _errors(translator, _sources(errors, source_column, limit), sizes, expand)
+        result = _errors(translator, _sources(errors, source_column, limit), sizes, expand)
     elif text and text.strip():
-        found = search_tree(translator, text, beam=beam, heads=parse_tree(heads, text), prefix=prefix)
+        result = search_tree(translator, text, beam=beam, heads=parse_tree(heads, text), prefix=prefix)
     else:
         raise SeqloomError("The text is empty.", "give a text to translate")
     if out:
-        write_figure(found, out, style=style)
+        write_figure(result, out, style=style)
     if json_:
-        print_json(found.to_dict(), compact=not errors)
-    elif isinstance(found, SearchTree):
-        _print_tree(found)
+        print_json(result.to_dict(), compact=not errors)
+    elif isinstance(result, SearchTree):
+        _print_tree(result)
     else:
-        _print_errors(found, expand)
+        _print_errors(result, expand)
 
 
 def _beams(text: str) -> list[int]:
@@ -139,7 +139,7 @@ def _print_tree(tree: SearchTree) -> None:
         margin = "" if one.margin is None else f"{one.margin:.2f}"
         note = "closest to being pruned" if one == tree.nearest else ""
         table.add_row(node.token, f"{node.log_prob:.2f}", f"{node.total:.2f}", str(node.rank), margin, note)
-    ending = "" if tree.finished else ", cut at the maximum length"
+    ending = "" if tree.finished else ", truncated at the maximum length"
     print_tables(tree.answer, table, f"score {tree.score:.4f}, beam {tree.beam}{ending}")
 
 
@@ -161,25 +161,25 @@ def _errors(translator: TorchTranslator, lines: list[str], beams: list[int], exp
         return search_errors(translator, lines, beams, expand=expand, on_progress=advance)
 
 
-def _print_errors(found: SearchErrors, expand: int) -> None:
-    print_tables(_errors_table(found), _proofs(found, expand))
+def _print_errors(result: SearchErrors, expand: int) -> None:
+    print_tables(_errors_table(result), _proofs(result, expand))
 
 
-def _errors_table(found: SearchErrors) -> Table:
+def _errors_table(result: SearchErrors) -> Table:
     columns = ("beam", "errors", "share", "mean score difference")
-    table = new_table(*columns, title=f"Search errors on {found.sentences} sentences", right=columns)
-    least = "≥ " if found.proved < found.sentences else ""
-    for one in found.beams:
+    table = new_table(*columns, title=f"Search errors on {result.sentences} sentences", right=columns)
+    at_least = "≥ " if result.proved < result.sentences else ""
+    for one in result.beams:
         gap = "" if one.gap is None else f"{one.gap:.4f}"
-        table.add_row(str(one.beam), f"{least}{one.missed}", f"{least}{one.share:.1%}", gap)
+        table.add_row(str(one.beam), f"{at_least}{one.missed}", f"{at_least}{one.share:.1%}", gap)
     return table
 
 
-def _proofs(found: SearchErrors, expand: int) -> str:
-    """Return a sentence about the outputs that the table compares with."""
-    empty = f" ({found.proved_empty} of them empty)" if found.proved_empty else ""
-    proved = f"The best output is known for {found.proved} of {found.sentences} sentences{empty}"
-    if found.proved == found.sentences:
+def _proofs(result: SearchErrors, expand: int) -> str:
+    """Return an explanation of the outputs with which the table compares."""
+    empty = f" ({result.proved_empty} of them empty)" if result.proved_empty else ""
+    proved = f"The best output is known for {result.proved} of {result.sentences} sentences{empty}"
+    if result.proved == result.sentences:
         return f"{proved}."
     return (
         f"{proved}, from expanding up to {expand} hypotheses each. The others are compared with the best "

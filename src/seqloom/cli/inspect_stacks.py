@@ -74,9 +74,9 @@ def _print(search: StackSearch) -> None:
         "words", "source", "target", "score", "future", "rank", right=("words", "score", "future", "rank")
     )
     for step in search.steps:
-        place = f"{step.start + 1}" if step.stop - step.start == 1 else f"{step.start + 1}-{step.stop}"
+        words = f"{step.start + 1}" if step.stop - step.start == 1 else f"{step.start + 1}-{step.stop}"
         source, target = " ".join(search.source[step.start : step.stop]), " ".join(step.target)
-        phrases.add_row(place, source, target, f"{step.score:.2f}", f"{step.future:.2f}", str(step.rank))
+        phrases.add_row(words, source, target, f"{step.score:.2f}", f"{step.future:.2f}", str(step.rank))
     columns = ("stack", "possible", "created", "recombined", "pruned", "kept", "coverages")
     stacks = new_table(*columns, right=columns)
     for one in search.stacks:

@@ -1,4 +1,4 @@
-"""The command `seqloom`. Each subcommand has its own module in this package."""
+"""Entry point of the command `seqloom`. Each subcommand has its own module in this package."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def main() -> None:
     """Run the command line; a SeqloomError is printed as a message and a hint, with exit code 2."""
     atexit.register(gc.freeze)  # a last collection over the objects of torch takes a third of a second
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
-        sys.stdout.reconfigure(errors="backslashreplace")  # the terminal may not have a character
+        sys.stdout.reconfigure(errors="backslashreplace")  # the encoding of the terminal may lack a character
     try:
         app()
     except SeqloomError as error:

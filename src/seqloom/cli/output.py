@@ -39,7 +39,7 @@ def new_table(
 
 
 def print_tables(*parts: RenderableType) -> None:
-    """Print tables and lines of text as they are: `[b]` is not markup, and numbers are not coloured."""
+    """Print tables and lines of text verbatim: `[b]` is not markup, and numbers are not coloured."""
     from rich.console import Console
 
     console = Console(markup=False, highlight=False)
@@ -48,10 +48,10 @@ def print_tables(*parts: RenderableType) -> None:
 
 
 def print_flag_counts(counts: Mapping[str, int], total: int, run: str = "") -> None:
-    """Print on standard error how many outputs have each quality flag; `run` names the model."""
+    """Print the number of outputs with each quality flag on standard error; `run` names the model."""
     from seqloom.decode.quality_flags import MEANING
 
     of_run = f" of {run}" if run else ""
     for flag, meaning in MEANING.items():
         if count := counts.get(flag):
-            print(f"look at: {count:,} of {total:,} outputs{of_run} ({flag}: {meaning})", file=sys.stderr)
+            print(f"suspicious: {count:,} of {total:,} outputs{of_run} ({flag}: {meaning})", file=sys.stderr)

@@ -13,7 +13,7 @@ Processes = Annotated[
 
 
 def launch(processes: int, *, restarts: int = 0) -> None:
-    """Run this command, without `--processes`, in several processes and exit as they do."""
+    """Run this command without `--processes` in several processes, and exit with their exit code."""
     from seqloom.distributed.launch import launch as launch_processes
 
     position = next(i for i, word in enumerate(sys.argv) if word.startswith("--processes"))

@@ -18,7 +18,7 @@ from seqloom.errors import SeqloomError
 if TYPE_CHECKING:
     from seqloom.decode.rerank import Channel, ChannelWeights, NoisyChannel
 
-_CHUNK_LINES = 1000  # each has many candidates
+_CHUNK_LINES = 1000  # small, because each line has many candidates
 
 
 def rerank(
@@ -114,7 +114,7 @@ def _parse_weights(
         raise SeqloomError("No model to rerank with.", "give --reverse RUN, --lm RUN or both")
     if (weights is None) == (fit is None):
         raise SeqloomError(
-            f"{'No weights' if fit is None else '--weights and --fit exclude each other'}.",
+            "No weights given." if fit is None else "--weights and --fit exclude each other.",
             "give --weights R,L,LEN or --fit FILE",
         )
     if weights is None:

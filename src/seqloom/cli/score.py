@@ -39,14 +39,14 @@ _CHUNK_LINES = 5000  # enough for batches of similar length, few enough to strea
 
 
 class ScoredLine(NamedTuple):
-    """A line and its score."""
+    """Line of text and its score."""
 
     example: Example
     score: SequenceScore
 
     @property
     def text(self) -> str:
-        """The scored text: the target, or the source of a line without target."""
+        """Scored text: the target, or the source of a line without target."""
         return self.example.source if self.example.target is None else self.example.target
 
     def as_dict(self) -> dict[str, Any]:
@@ -180,7 +180,9 @@ def _check_given(
             "give text files, without --source and --target",
         )
     if bool(source) != bool(target) or bool(files) == bool(source):
-        raise SeqloomError("No files to score, or too many.", "give files, or both --source and --target")
+        raise SeqloomError(
+            "Files to score are missing or contradictory.", "give files, or both --source and --target"
+        )
 
 
 def _read(
@@ -215,7 +217,7 @@ def _facts(totals: Totals, *, pseudo: bool, left_out: int) -> dict[str, Any]:
         "log_prob": totals.log_prob,
         **{f"{unit}s": count for unit, count in counts.items()},
         "unknown_tokens": totals.unknown,
-        # Bits per byte need a probability of the whole text, which a masked model does not have.
+        # Bits per byte need a probability of the entire text, which a masked model does not have.
         **({"pseudo_perplexity": perplexity} if pseudo else {"perplexity": perplexity}),
         **({} if pseudo else {"bits_per_byte": totals.bits_per_byte}),
     }

@@ -25,7 +25,7 @@ _NOTE = "a model score is a weighted sum of features, not a log-probability, so 
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """The options of the command."""
+    """Options of the command."""
 
     run: Path
     checkpoint: str | None
@@ -35,11 +35,11 @@ class ScoringOptions:
     json: bool
 
 
-class Line(NamedTuple):
-    """A pair and its best derivation."""
+class ScoredDerivation(NamedTuple):
+    """Sentence pair and its best derivation."""
 
     example: Example
-    found: DerivationScore
+    derivation: DerivationScore
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -47,11 +47,11 @@ class Line(NamedTuple):
             "line": self.example.line,
             "source": self.example.source,
             "target": self.example.target,
-            "reachable": self.found.score is not None,
-            "model_score": self.found.score,
-            "mean": self.found.mean,
-            "phrases": [asdict(phrase) for phrase in self.found.phrases],
-            "features": self.found.features,
+            "reachable": self.derivation.score is not None,
+            "model_score": self.derivation.score,
+            "mean": self.derivation.mean,
+            "phrases": [asdict(phrase) for phrase in self.derivation.phrases],
+            "features": self.derivation.features,
         }
 
     def __str__(self) -> str:
@@ -69,20 +69,20 @@ class _Sums:
     score: float = 0.0
     features: dict[str, float] = field(default_factory=dict)
 
-    def add(self, found: DerivationScore) -> None:
+    def add(self, derivation: DerivationScore) -> None:
         self.lines += 1
-        if found.score is None:
+        if derivation.score is None:
             self.unreachable += 1
             return
-        self.score += found.score
-        self.words += found.words
-        self.phrases += len(found.phrases)
-        for name, value in found.features.items():
+        self.score += derivation.score
+        self.words += derivation.words
+        self.phrases += len(derivation.phrases)
+        for name, value in derivation.features.items():
             self.features[name] = self.features.get(name, 0.0) + value
 
 
 def score_derivations(options: ScoringOptions, examples: Iterator[Example], report: DataReport) -> None:
-    """Print the model scores of given targets, the worst ones, and those without a derivation."""
+    """Print the model score of the given targets, the worst lines, and lines without a derivation."""
     from seqloom.outputs import output
     from seqloom.progress import counter
     from seqloom.run.load import load_derivations
@@ -90,21 +90,21 @@ def score_derivations(options: ScoringOptions, examples: Iterator[Example], repo
     if options.plot:
         raise SeqloomError(
             f"--plot needs token probabilities, which the model of {options.run} does not have.",
-            "leave it out; --out writes the score of every phrase",
+            "leave out --plot; --out writes the score of every phrase",
         )
     scorer = load_derivations(options.run, checkpoint=options.checkpoint)
-    sums, lowest, unreachable = _Sums(), list[Line](), list[Line]()
+    sums, lowest, unreachable = _Sums(), list[ScoredDerivation](), list[ScoredDerivation]()
     with output(options.out) if options.out else nullcontext() as stream, counter("scored") as advance:
         while chunk := list(islice(examples, _CHUNK_LINES)):
-            found = scorer.score([(e.source, e.target or "") for e in chunk], on_progress=advance)
-            lines = [Line(*one) for one in zip(chunk, found, strict=True)]
+            derivations = scorer.score([(e.source, e.target or "") for e in chunk], on_progress=advance)
+            lines = [ScoredDerivation(*one) for one in zip(chunk, derivations, strict=True)]
             for line in lines:
-                sums.add(line.found)
+                sums.add(line.derivation)
                 if stream:
                     write_json_line(stream, line.as_dict())
-            reached = [line for line in lines if line.found.score is not None]
-            lowest = nsmallest(options.worst, [*lowest, *reached], key=lambda line: line.found.mean or 0.0)
-            missing = [line for line in lines if line.found.score is None]
+            reached = [line for line in lines if line.derivation.score is not None]
+            lowest = nsmallest(options.worst, [*lowest, *reached], key=lambda line: line.derivation.mean or 0.0)
+            missing = [line for line in lines if line.derivation.score is None]
             unreachable += missing[: options.worst - len(unreachable)]
         if not sums.lines:
             report.raise_if_mostly_dropped()
@@ -117,7 +117,7 @@ def score_derivations(options: ScoringOptions, examples: Iterator[Example], repo
 
 
 def _facts(
-    sums: _Sums, report: DataReport, lowest: Sequence[Line], unreachable: Sequence[Line]
+    sums: _Sums, report: DataReport, lowest: Sequence[ScoredDerivation], unreachable: Sequence[ScoredDerivation]
 ) -> dict[str, Any]:
     return {
         "lines": sums.lines,
@@ -133,7 +133,9 @@ def _facts(
     }
 
 
-def _plain(sums: _Sums, lowest: Sequence[Line], unreachable: Sequence[Line]) -> Iterator[str]:
+def _plain(
+    sums: _Sums, lowest: Sequence[ScoredDerivation], unreachable: Sequence[ScoredDerivation]
+) -> Iterator[str]:
     yield f"{'lines':<12}{sums.lines:>12,}    model score {sums.score:,.1f} (not a log-probability)"
     share = 100 * sums.unreachable / max(1, sums.lines)
     yield f"{'unreachable':<12}{sums.unreachable:>12,}    {share:.1f} % have no derivation"
@@ -142,7 +144,7 @@ def _plain(sums: _Sums, lowest: Sequence[Line], unreachable: Sequence[Line]) -> 
     if lowest:
         yield "\nworst lines, model score per word:"
     for line in lowest:
-        yield f"{line.found.mean:8.3f}  {line}"
+        yield f"{line.derivation.mean:8.3f}  {line}"
     if unreachable:
         yield f"\nfirst of {sums.unreachable:,} unreachable lines:"
     for line in unreachable:

@@ -59,14 +59,14 @@ def shortlist(
         raise SeqloomError(
             f"The sources of {run} are feature frames, which have no shortlist.", "decode without a shortlist"
         )
-    whole = config.data.model_copy(update={"stream": False})
+    unstreamed = config.data.model_copy(update={"stream": False})
     if data is None:
-        prepared = Corpus(whole, config.text).reopen(opened.data_record(), opened.tokenizers())
+        prepared = Corpus(unstreamed, config.text).reopen(opened.data_record(), opened.tokenizers())
     else:
-        other = whole.model_copy(update={"train": (data,), "source": None, "target": None, "weights": ()})
-        prepared = Corpus(other, config.text).prepare(lambda text: print(text, file=sys.stderr), tokenizers)
+        given = unstreamed.model_copy(update={"train": (data,), "source": None, "target": None, "weights": ()})
+        prepared = Corpus(given, config.text).prepare(lambda text: print(text, file=sys.stderr), tokenizers)
     train, valid = prepared.store, prepared.valid
-    step = -(-len(train) // pairs)  # spread over the whole corpus
+    step = -(-len(train) // pairs)  # spread over the entire corpus
     learned = [(train.source(i), train.target(i)) for i in range(0, len(train), step)]
     with counter("aligned", total=5 * len(learned)) as advance:
         table = make_shortlist(

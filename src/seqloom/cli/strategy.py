@@ -1,4 +1,4 @@
-"""The decoding strategy selected by the options of a command."""
+"""Selection of the decoding strategy from the options of a command."""
 
 from __future__ import annotations
 

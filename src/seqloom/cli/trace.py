@@ -1,4 +1,4 @@
-"""`seqloom translate --trace`: the search trees of up to 100 lines in one file."""
+"""`seqloom translate --trace`: search trees of up to 100 lines in one file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seqloom.strict_json import json_text
 if TYPE_CHECKING:
     from seqloom.types import Example
 
-MOST_LINES = 100  # a tree takes about 30 kB, and the search that records it is slow
+MAX_LINES = 100  # a tree takes about 30 kB, and the search that records it is slow
 
 
 def engine_to_trace(path: Path, engine: str, *, is_plain: bool) -> str:
@@ -24,7 +24,7 @@ def engine_to_trace(path: Path, engine: str, *, is_plain: bool) -> str:
     if not is_plain:
         raise SeqloomError(
             "--trace needs a beam search with one model, without --ensemble, --sample and --mbr.",
-            "leave it out",
+            "leave out --trace",
         )
     if engine == "ctranslate2":
         raise SeqloomError(
@@ -46,10 +46,10 @@ def trace_searches(path: Path, translator: object, examples: Iterator[Example]) 
             "--trace needs a model that generates token by token.",
             "for a phrase model, use seqloom inspect stacks",
         )
-    lines = list(islice(examples, MOST_LINES + 1))
-    if len(lines) > MOST_LINES:
+    lines = list(islice(examples, MAX_LINES + 1))
+    if len(lines) > MAX_LINES:
         raise SeqloomError(
-            f"--trace accepts at most {MOST_LINES} lines, and the input has more.",
+            f"--trace accepts at most {MAX_LINES} lines, and the input has more.",
             "give only the lines that you want to trace",
         )
     trees = []

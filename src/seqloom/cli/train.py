@@ -11,7 +11,7 @@ from seqloom.cli.options import Run as RunArgument
 from seqloom.cli.options import SetAny, SetLimit, Source, SourceColumn, Target, TargetColumn
 from seqloom.cli.processes import Processes, launch
 
-_RESTARTS = 3  # when one of several processes is lost, all of them are restarted
+_RESTARTS = 3  # if one of several processes is lost, all are restarted
 
 
 def train(

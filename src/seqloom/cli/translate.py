@@ -189,7 +189,7 @@ def translate(
 
 @dataclass
 class _Summary:
-    """What is printed on standard error after the last line."""
+    """Summary that is printed on standard error after the last line."""
 
     lines: int = 0
     with_line_breaks: int = 0

@@ -1,4 +1,4 @@
-"""Errors for wrong options and arguments, with what to write instead."""
+"""Errors for wrong options and arguments, with suggestions."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # Typer does not 
 
 
 def as_seqloom_error(error: Any, ctx: Any, words: Sequence[str]) -> SeqloomError:
-    """Return Click's error about a wrong option or argument as one of ours."""
+    """Convert Click's error about a wrong option or argument to a SeqloomError."""
     see = f"see {ctx.command_path} --help"
     if not hasattr(error, "possibilities"):
         return SeqloomError(error.format_message(), see)
     name = error.option_name
     if hasattr(ctx.command, "commands"):
         see = f"{see}; the options of a command follow its name"
-    near = _meant(name, ctx.command, words)
+    near = _suggestions(name, ctx.command, words)
     return SeqloomError(f"There is no option {name}.", f"did you mean {' or '.join(near)}?" if near else see)
 
 
-def _meant(name: str, command: Any, words: Sequence[str]) -> list[str]:
-    """Return what to write instead of an unknown option, with the value it was given."""
+def _suggestions(name: str, command: Any, words: Sequence[str]) -> list[str]:
+    """Return replacements for an unknown option, with the value it was given."""
     flags = [flag for option in command.params for flag in (*option.opts, *option.secondary_opts)]
     near = suggest(name, [flag for flag in flags if flag.startswith("--")], _settable(command))
     value = _value(name, words)
@@ -46,7 +46,7 @@ def _settable(command: Any) -> list[str]:
 
 
 def _value(option: str, words: Sequence[str]) -> str:
-    """Return the value given to an option on the command line, or else an empty string."""
+    """Return the value given to an option on the command line, or an empty string."""
     for word, following in pairwise([*words, ""]):
         if word == option:
             return "" if following.startswith("-") else following
@@ -56,7 +56,7 @@ def _value(option: str, words: Sequence[str]) -> str:
 
 
 def _with_value(option: str, value: str) -> str:
-    """Return the option as it is typed; one that has a value already, such as `--device cpu`, keeps it."""
+    """Return the option with its value as it is typed; an option that includes a value keeps it."""
     if option.startswith("--"):
         return option if " " in option or not value else f"{option} {shlex.quote(value)}"
     assignment = option if "=" in option else f"{option}={value or 'VALUE'}"

@@ -1,4 +1,4 @@
-"""`--import FILE`: Python files of the user that register models."""
+"""`--import FILE`: the user's Python files that register models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UserModules = Annotated[
         metavar="FILE",
         callback=_import,
         envvar="SEQLOOM_IMPORT",
-        help="Python file that registers models of your own; repeatable, also accepted after the command "
+        help="Python file that registers your own models; repeatable, also accepted after the command "
         "(environment: SEQLOOM_IMPORT).",
     ),
 ]

@@ -53,5 +53,5 @@ def test_suspicious_outputs_are_counted_for_every_run(runs: Path, lstm: Path, co
     done = command("evaluate", runs / "pairs", runs / "pairs.tsv", "--compare", lstm, *tiny)
     assert done.code == 0, done.err
     for run in (runs / "pairs", lstm):
-        assert f"look at: 20 of 20 outputs of {run} (cut: " in done.err
+        assert f"suspicious: 20 of 20 outputs of {run} (cut: " in done.err
     assert "look at" not in done.out

@@ -90,7 +90,7 @@ def test_least_risk_among_what_a_beam_finds(runs: Path, command: Command, text: 
         (("--alignment",), "--alignment needs --json"),
         (("--sample", "--set", "search.stop=ahead"), "search.stop has no effect with the strategy sample"),
         (("--sample", "--samples", 3), "--samples 3 needs --mbr"),
-        (("--sample", "--engine", "ctranslate2"), "CTranslate2 cannot hold the model prefix-lm"),
+        (("--sample", "--engine", "ctranslate2"), "CTranslate2 does not support the model prefix-lm"),
         (("--sample", "--engine", "tourch"), "There is no engine called 'tourch'"),
         (("--ensemble-space", "log"), "--ensemble-space log needs several runs"),
         (("--temperature", 0.5), "--temperature has no effect on a beam search"),

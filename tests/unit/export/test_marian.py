@@ -177,7 +177,7 @@ def test_weights_of_half_precision_and_any_name_of_a_shared_matrix_are_read(copy
     )
 
 
-def test_options_of_search_are_taken_or_told(copy: Path, tmp_path: Path) -> None:
+def test_search_options_are_imported_or_reported(copy: Path, tmp_path: Path) -> None:
     change(copy / "generation_config.json", num_beams=6, max_length=100, length_penalty=0.5)
     change(copy / "generation_config.json", no_repeat_ngram_size=3, early_stopping="never", do_sample=False)
     imported = import_marian(copy, tmp_path / "run")
@@ -189,7 +189,7 @@ def test_options_of_search_are_taken_or_told(copy: Path, tmp_path: Path) -> None
     ]
 
 
-def test_an_id_without_a_piece_can_be_seen(copy: Path, tmp_path: Path) -> None:
+def test_an_id_without_a_piece_gets_a_visible_name(copy: Path, tmp_path: Path) -> None:
     size = json.loads((copy / "config.json").read_text())["vocab_size"]
     ids = json.loads((copy / "vocab.json").read_text())
     (copy / "vocab.json").write_text(json.dumps({piece: id for piece, id in ids.items() if id < size - 1}))
@@ -198,7 +198,7 @@ def test_an_id_without_a_piece_can_be_seen(copy: Path, tmp_path: Path) -> None:
 
 
 def refused(folder: Path, out: Path, match: str) -> None:
-    """Importing says why it cannot be done, and leaves nothing behind."""
+    """Check that the import is refused with a reason and leaves no files."""
     with pytest.raises(SeqloomError, match=match) as caught:
         import_marian(folder, out)
     assert caught.value.hint
@@ -213,22 +213,25 @@ def refused(folder: Path, out: Path, match: str) -> None:
         ({"scale_embedding": False}, r"embeddings are not scaled"),
         ({"decoder_attention_heads": 4}, r"different numbers of heads"),
         ({"decoder_ffn_dim": 7}, r"different widths"),
-        ({"activation_function": "tanh"}, r"activation 'tanh' is none of relu, gelu, silu, swish"),
+        ({"activation_function": "tanh"}, r"activation 'tanh' is not one of relu, gelu, silu, swish"),
         ({"tie_word_embeddings": False}, r"shared with each other but not with the output"),
-        ({"eos_token_id": 3}, r"vocab\.json does not fit config\.json: </s> has the id 2 and should have 3"),
-        ({"pad_token_id": 9}, r"<pad> has the id 0 and should have 9"),
-        ({"decoder_start_token_id": 2}, r"must have a <unk> beside </s>, <pad> and the start"),
-        ({"vocab_size": 5}, r"must give each piece an id of its own, below 5"),
-        ({"vocab_size": 5000}, r"model\.safetensors does not fit config\.json: it lacks a weight"),
+        ({"eos_token_id": 3}, r"vocab\.json does not match config\.json: </s> has the id 2, expected 3"),
+        ({"pad_token_id": 9}, r"<pad> has the id 0, expected 9"),
+        ({"decoder_start_token_id": 2}, r"must have a <unk> that differs from </s>"),
+        ({"vocab_size": 5}, r"must give each piece a unique id below 5"),
+        ({"vocab_size": 5000}, r"model\.safetensors does not match config\.json: a weight is missing"),
         (
             {"encoder_layers": 2},
-            r"it lacks a weight \('model\.encoder\.layers\.1\.self_attn\.q_proj\.weight'\)",
+            r"a weight is missing \('model\.encoder\.layers\.1\.self_attn\.q_proj\.weight'\)",
         ),
-        ({"encoder_ffn_dim": 9, "decoder_ffn_dim": 9}, r"ffn\.expand\.weight is \(20, 16\), not \(9, 16\)"),
+        (
+            {"encoder_ffn_dim": 9, "decoder_ffn_dim": 9},
+            r"ffn\.expand\.weight has shape \(20, 16\), expected \(9, 16\)",
+        ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_a_model_that_is_another_is_refused(
+def test_an_unsupported_or_inconsistent_model_is_refused(
     values: dict[str, Any], match: str, copy: Path, tmp_path: Path
 ) -> None:
     change(copy / "generation_config.json", eos_token_id=None, pad_token_id=None, decoder_start_token_id=None)
@@ -238,7 +241,7 @@ def test_a_model_that_is_another_is_refused(
 
 def test_another_kind_of_folder_is_refused(copy: Path, tmp_path: Path) -> None:
     change(copy / "config.json", model_type=None)
-    refused(copy, tmp_path / "run", r"is not the folder of a Marian model: its config\.json has no model_type")
+    refused(copy, tmp_path / "run", r"does not contain a Marian model: its config\.json has no model_type")
 
 
 def test_a_wrong_value_is_named(copy: Path, tmp_path: Path) -> None:
@@ -257,9 +260,9 @@ def test_weights_that_only_pickle_can_read_are_not_read(copy: Path, tmp_path: Pa
 def test_missing_and_damaged_files_are_named(copy: Path, tmp_path: Path) -> None:
     refused(tmp_path / "nowhere", tmp_path / "run", r"There is no folder .*nowhere")
     (copy / "target.spm").write_bytes(b"no model")
-    refused(copy, tmp_path / "run", r"target\.spm is missing or no SentencePiece model")
+    refused(copy, tmp_path / "run", r"target\.spm is missing or not a SentencePiece model")
     (copy / "source.spm").unlink()
-    refused(copy, tmp_path / "run", r"source\.spm is missing or no SentencePiece model")
+    refused(copy, tmp_path / "run", r"source\.spm is missing or not a SentencePiece model")
     (copy / "vocab.json").write_text("[]")
     refused(copy, tmp_path / "run", r"vocab\.json must be a JSON object")
     (copy / "config.json").unlink()
@@ -297,11 +300,13 @@ def test_a_folder_that_cannot_be_made_is_an_error(ours: Path, marian: Path, tmp_
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_a_run_that_marian_cannot_hold_is_refused(options: dict[str, Any], match: str, tmp_path: Path) -> None:
+def test_a_run_that_marian_does_not_support_is_refused(
+    options: dict[str, Any], match: str, tmp_path: Path
+) -> None:
     (tmp_path / "ours").mkdir()
     values = {"model.name": "transformer-postnorm", **options}
     (tmp_path / "ours" / "config.yaml").write_text(compose(None, values).to_yaml())
-    with pytest.raises(SeqloomError, match=rf"ours cannot become a Marian model: .*{match}"):
+    with pytest.raises(SeqloomError, match=rf"ours cannot be exported as a Marian model: .*{match}"):
         export_marian(tmp_path / "ours", tmp_path / "marian")
 
 
@@ -314,16 +319,16 @@ def test_an_export_that_went_wrong_is_noticed(
         return weights
 
     monkeypatch.setattr(marian_export, "blocks_to_marian", broken)
-    with pytest.raises(SeqloomError, match=r"does not equal the run: .* Nothing was written"):
+    with pytest.raises(SeqloomError, match=r"differs from the run: .* Nothing was written"):
         export_marian(ours, tmp_path / "marian", LINES)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_a_plain_line_there_is_nothing_to_compare_on(ours: Path, tmp_path: Path) -> None:
-    with pytest.raises(SeqloomError, match=r"no line to compare the run and the exported model on"):
+    with pytest.raises(SeqloomError, match=r"no line on which to compare"):
         export_marian(ours, tmp_path / "marian", [">>fra<< a", " "])
 
 
-def test_what_marian_cannot_do_is_told(ours: Path, tmp_path: Path) -> None:
+def test_differences_from_marian_are_noted(ours: Path, tmp_path: Path) -> None:
     notes = export_marian(ours, tmp_path / "marian", LINES).notes
     assert [note.split()[0:2] for note in notes] == [["Text", "must"], ["The", "maximum"]]

@@ -178,7 +178,7 @@ def test_a_readme_whose_code_fails_is_refused(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ctranslate2_plain, "normalized", lambda tokenizer: "no_such_name")
-    with pytest.raises(SeqloomError, match=r"code of the exported README.md fails: .*no_such_name") as error:
+    with pytest.raises(SeqloomError, match=r"code in the exported README.md fails: .*no_such_name") as error:
         export_ctranslate2(make("default").folder, tmp_path / "model")
     assert "import ctranslate2" in error.value.hint
     assert list(tmp_path.iterdir()) == []

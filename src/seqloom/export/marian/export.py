@@ -108,7 +108,7 @@ def obstacle(settings: ModelSettings) -> str | None:
 def export_marian(
     run: str | Path, out: str | Path, lines: Sequence[str] = (), *, checkpoint: str | None = None
 ) -> ExportedMarian:
-    """Write an equivalent Marian model to `out`, verified by reading it back and comparing both on the lines."""
+    """Write an equivalent Marian model to `out`, and verify on the lines that it computes the same."""
     opened, folder = Run.open(run), Path(out)
     check_new_folder(folder)
     config = opened.config()
@@ -258,7 +258,7 @@ def _comparable(lines: Sequence[str], tokenizers: TokenizerPair) -> list[str]:
 def _verify(
     folder: Path, model: Transformer, tokenizers: TokenizerPair, config: Config, texts: list[str]
 ) -> float:
-    """Return the largest logit difference between the run and the folder read back; raise if it is too large."""
+    """Return the largest logit difference between the run and the exported folder; raise if it is too large."""
     with TemporaryDirectory() as temporary:
         imported = import_marian(folder, Path(temporary) / "run").run
         read_back, read_tokenizers = load_model(imported)
