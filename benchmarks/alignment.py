@@ -6,8 +6,7 @@
 Every system aligns the 447 Hansards pairs that have a gold standard together with Tatoeba's English-French
 pairs, in lower case, with punctuation split off. The options of our models were chosen on every twelfth
 Hansards pair (37 pairs); the other 410 are used for the table only and are also scored separately. Systems that
-are not installed are skipped. Seconds cover the whole alignment of all pairs, from token ids or a file to
-links.
+are not installed are skipped. Seconds cover the alignment of all pairs, from token ids or a file to links.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The checkpoints that each toolkit saves during training, and the toolkit's own decoder for them.
+"""Checkpoints that each toolkit saves during training, and the toolkit's own decoder for them.
 
 To add a toolkit, add an entry to TOOLKITS: its training function, the paths of its metrics and checkpoints,
 and a function that returns the `Decoder` of a checkpoint.

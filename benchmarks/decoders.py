@@ -1,4 +1,4 @@
-"""The systems compared by decode.py: the driver script and options of each, and how to run one.
+"""Systems compared by decode.py: the driver script and options of each, and a function to run them.
 
 To add a system, write a driver that passes its loader to stopwatch.py and a function that returns a `Decoder`,
 and add the function to SYSTEMS.
@@ -32,7 +32,7 @@ Interface = Literal["text", "ids", "pieces"]  # what a system reads and writes
 
 
 class DecodingSetup(Protocol):
-    """The settings that run_decoder needs."""
+    """Settings that run_decoder needs."""
 
     @property
     def tokenizers(self) -> TokenizerPair: ...
@@ -74,7 +74,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Decoder:
-    """A system with its driver script and options."""
+    """System with its driver script and options."""
 
     title: str
     version: str

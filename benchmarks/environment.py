@@ -15,7 +15,7 @@ from seqloom.errors import SeqloomError
 
 @dataclass(frozen=True)
 class Environment:
-    """The packages of a toolkit, installed together with the torch version that seqloom uses."""
+    """Packages of a toolkit, installed together with the torch version that seqloom uses."""
 
     name: str
     package: str

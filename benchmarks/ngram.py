@@ -1,4 +1,4 @@
-"""The n-gram model: perplexity by order, speed and memory on a million sentences, comparison with KenLM.
+"""n-gram models: perplexity by order, speed and memory on a million sentences, comparison with KenLM.
 
     python benchmarks/ngram.py --out x.png --json x.json [--sentences 1000000] [--kenlm]
 

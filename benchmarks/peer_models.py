@@ -26,7 +26,7 @@ _OPENNMT_POSITIONS = 5000  # the size of its own table
 
 
 def obstacle(settings: ModelSettings, *, joint: bool) -> str | None:
-    """Return why the other toolkits cannot represent the model exactly, or None if they can."""
+    """Return the reason why the other toolkits cannot represent the model exactly, or None if they can."""
     if not isinstance(settings, TransformerSettings):
         return f"model.name is {settings.name}, not transformer"
     shape = settings.shape()

@@ -32,7 +32,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Summary:
-    """The training of one toolkit, with its points from oldest to newest."""
+    """Training of one toolkit, with its points from oldest to newest."""
 
     name: str
     version: str

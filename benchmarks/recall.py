@@ -1,4 +1,4 @@
-"""How far back an RNN, an LSTM and a GRU of the same width remember: accuracy by distance.
+"""Memory span of an RNN, an LSTM and a GRU of the same width: accuracy by distance.
 
     python benchmarks/recall.py --out recall.png --json recall.json [--cells rnn,lstm,gru] [--steps 2000]
 

@@ -1,4 +1,4 @@
-"""The curves that benchmarks/recall.py measures, and their figure."""
+"""Curves measured by benchmarks/recall.py, and their figure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Trial:
 
 @dataclass
 class Curve:
-    """The runs of one cell with one initialisation and one kind of training, by increasing distance."""
+    """Runs of one cell with one initialisation and one kind of training, by increasing distance."""
 
     cell: str
     start: str

@@ -49,7 +49,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Summary:
-    """The runs of one toolkit: medians and the range of the rates."""
+    """Runs of one toolkit: medians and the range of the rates."""
 
     name: str
     version: str

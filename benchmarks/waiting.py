@@ -65,9 +65,9 @@ def measure(spins: int, lengths: Path, steps: int, threads: int) -> float:
 
 
 @contextmanager
-def busy_process(wanted: bool) -> Iterator[None]:
-    """Keep one processor busy while the context is active, if wanted."""
-    if not wanted:
+def busy_process(busy: bool) -> Iterator[None]:
+    """Keep one processor busy while the context is active, if `busy` is true."""
+    if not busy:
         yield
         return
     process = subprocess.Popen([sys.executable, "-c", BUSY_LOOP])

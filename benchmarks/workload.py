@@ -1,4 +1,4 @@
-"""The training task of all toolkits: the same files, vocabulary, model sizes and batches."""
+"""Training task of all toolkits: the same files, vocabulary, model sizes and batches."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_the_functions_of_the_readme_are_public() -> None:
 @pytest.mark.parametrize(
     "name", ["seqloom", "seqloom.data", "seqloom.evaluate", "seqloom.text", "seqloom.inspect"]
 )
-def test_importing_a_package_costs_no_torch(name: str) -> None:
+def test_importing_a_package_does_not_import_torch(name: str) -> None:
     code = f"import sys, {name}; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -68,7 +68,7 @@ def test_the_page_lists_exactly_the_public_names(name: str) -> None:
     assert re.findall(r"`(\w+)`", row) == importlib.import_module(name).__all__
 
 
-def test_the_page_runs_as_it_is_written(tmp_path: Path) -> None:
+def test_the_code_of_the_page_runs(tmp_path: Path) -> None:
     code = "".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -13,7 +13,7 @@ from seqloom.registry import architecture, architectures, import_file, register
 from seqloom.settings import ModelSettings
 
 
-def test_every_file_of_models_is_found() -> None:
+def test_all_architectures_are_found() -> None:
     known = architectures()
     assert {"recurrent", "lstm-dot", "transformer"} <= known.keys()
     assert list(known) == sorted(known)
@@ -31,21 +31,21 @@ def test_every_size_of_every_architecture_is_valid() -> None:
             assert (settings.name, settings.size) == (name, size)
 
 
-def test_a_near_miss_is_guessed() -> None:
+def test_a_similar_name_is_suggested() -> None:
     with pytest.raises(SeqloomError, match="no model called 'transfomer'") as caught:
         architecture("transfomer")
     assert caught.value.hint.startswith("did you mean 'transformer'?")
     assert "--import FILE" in caught.value.hint
 
 
-def test_a_far_miss_lists_what_there_is() -> None:
+def test_without_a_similar_name_all_are_listed() -> None:
     with pytest.raises(SeqloomError) as caught:
         architecture("xyzzy")
     assert "recurrent" in caught.value.hint
     assert "transformer" in caught.value.hint
 
 
-def test_a_name_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_is_registered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_ARCHITECTURES", {})
     add = register("toy", summary="s", paper="p", settings=ModelSettings, overrides={"width": 3})
 
@@ -79,7 +79,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
-def test_a_file_is_imported_once_with_the_files_beside_it(
+def test_a_file_is_imported_once_with_its_neighbours(
     clean: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "summary_of_toy.py").write_text("SUMMARY = 'a toy'\n")
@@ -109,7 +109,7 @@ def test_a_file_is_imported_once_with_the_files_beside_it(
         ("def (:\n", "SyntaxError: invalid syntax (mine.py, line 1)."),
     ],
 )
-def test_a_file_that_fails_names_its_error_and_its_line(
+def test_the_error_of_a_failing_file_has_its_line(
     clean: None, tmp_path: Path, content: str, message: str
 ) -> None:
     (tmp_path / "mine.py").write_text(content)
@@ -122,7 +122,7 @@ def test_a_file_that_fails_names_its_error_and_its_line(
     ("name", "message"),
     [("none.py", "There is no file"), ("folder", "There is no file"), ("notes.txt", "is not a Python file")],
 )
-def test_what_is_no_python_file_is_refused(clean: None, tmp_path: Path, name: str, message: str) -> None:
+def test_a_file_that_is_not_python_is_refused(clean: None, tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(SeqloomError, match=message):
@@ -130,7 +130,7 @@ def test_what_is_no_python_file_is_refused(clean: None, tmp_path: Path, name: st
 
 
 @pytest.mark.parametrize(("noun", "plural"), [("model", "models"), ("strategy", "strategies")])
-def test_a_hint_names_what_there_is_in_the_plural(noun: str, plural: str) -> None:
+def test_a_hint_uses_the_plural(noun: str, plural: str) -> None:
     assert unknown(noun, "x", ["one", "two"]).hint == f"the {plural} are one, two"
 
 

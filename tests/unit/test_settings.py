@@ -29,7 +29,7 @@ def test_unknown_options_are_errors() -> None:
         _Part.model_validate({"ratte": 1})
 
 
-def test_values_never_change() -> None:
+def test_values_are_immutable() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         _Part().rate = 1.0
 
@@ -50,7 +50,7 @@ def test_a_field_that_is_none_is_a_field_not_given() -> None:
     assert _Model.model_validate({"size": "big", "width": None}).width == 8
 
 
-def test_written_out_settings_read_back_as_they_were() -> None:
+def test_a_round_trip_of_the_settings() -> None:
     model = _Model.model_validate({"size": "big", "layers": 7})
     assert _Model.model_validate(model.model_dump()) == model
 
@@ -60,7 +60,7 @@ def test_an_unknown_size_lists_the_known_ones() -> None:
         _Model.model_validate({"size": "huge"})
 
 
-def test_what_is_no_mapping_is_an_error() -> None:
+def test_a_value_that_is_not_a_mapping_is_an_error() -> None:
     with pytest.raises(ValidationError):
         _Model.model_validate("big")
 
@@ -72,7 +72,7 @@ def test_what_is_no_mapping_is_an_error() -> None:
         ({"rate": 3}, "part.rate in a.yaml: input should be less than 1, got 3.", ""),
     ],
 )
-def test_checked_options_fail_with_a_sentence(values: dict[str, Any], message: str, hint: str) -> None:
+def test_checked_options_fail_with_a_message(values: dict[str, Any], message: str, hint: str) -> None:
     assert _Part.checked({"rate": 0.25}, "part").rate == 0.25
     with pytest.raises(SeqloomError) as caught:
         _Part.checked(values, "part", "a.yaml")

@@ -21,7 +21,7 @@ def test_every_suggested_option_exists() -> None:
     assert [option for option in FOREIGN_NAMES if option.replace("=", " ").split()[0] not in known] == []
 
 
-def test_every_foreign_name_leads_to_its_option() -> None:
+def test_every_foreign_name_suggests_its_option() -> None:
     for option, names in FOREIGN_NAMES.items():
         known = [option.replace("=", " ").split()[0]]
         for name in names.split():
@@ -47,7 +47,7 @@ def test_suggested_values_are_valid(option: str) -> None:
         ("xyzzy", []),
     ],
 )
-def test_what_is_suggested(name: str, expected: list[str]) -> None:
+def test_suggestions(name: str, expected: list[str]) -> None:
     flags = ["--beam", "--seed", "--out"]
     others = ["train.max_minutes", "train.seed", "data.max_length", "model.max_length", "train.learning_rate"]
     assert suggest(name, flags, others) == expected

@@ -35,7 +35,7 @@ def test_a_batch_moves_with_all_its_tensors() -> None:
     assert moved.target_tokens == 7
 
 
-def test_rows_are_selected_in_the_whole_tree() -> None:
+def test_rows_are_selected_in_every_leaf() -> None:
     tree = {"a": (torch.arange(6).view(3, 2), None), "b": [torch.tensor([10, 20, 30])]}
     chosen = select_rows(tree, torch.tensor([2, 0, 0, 1]))
     assert chosen["a"][0].tolist() == [[4, 5], [0, 1], [0, 1], [2, 3]]
@@ -46,13 +46,13 @@ def test_rows_are_selected_in_the_whole_tree() -> None:
     assert select_rows(None, torch.tensor([0])) is None
 
 
-def test_examples_never_change() -> None:
+def test_examples_are_immutable() -> None:
     with pytest.raises(FrozenInstanceError):
         Example("a").source = "b"  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("head", [Head(2, 0), Head(0, 3), Head(-1, 0), Head(10**9, 0)])
-def test_a_head_that_the_model_has_not_is_told(head: Head) -> None:
+def test_a_head_that_does_not_exist_is_an_error(head: Head) -> None:
     step = Step(torch.zeros(1, 4), None, torch.rand(1, 2, 3, 5))
     looked = step.alignment(Head(1, 2))
     assert looked is not None and torch.equal(looked, step.attention[:, 1, 2])  # type: ignore[index]
@@ -60,7 +60,7 @@ def test_a_head_that_the_model_has_not_is_told(head: Head) -> None:
         step.alignment(head)
 
 
-def test_required_words_are_not_one_string() -> None:
+def test_required_words_must_not_be_one_string() -> None:
     assert Request("a", required=("b",)).required == ("b",)
     with pytest.raises(SeqloomError, match=r"Request\.required must be a tuple .* 'bcd'"):
         Request("a", required="bcd")  # type: ignore[arg-type]

@@ -59,8 +59,8 @@ class ScoredDerivation(NamedTuple):
 
 
 @dataclass
-class _Sums:
-    """Sums over lines; score and words include only lines with a derivation."""
+class _DerivationTotals:
+    """Totals over lines; score and words include only lines with a derivation."""
 
     lines: int = 0
     unreachable: int = 0
@@ -93,7 +93,7 @@ def score_derivations(options: ScoringOptions, examples: Iterator[Example], repo
             "leave out --plot; --out writes the score of every phrase",
         )
     scorer = load_derivations(options.run, checkpoint=options.checkpoint)
-    sums, lowest, unreachable = _Sums(), list[ScoredDerivation](), list[ScoredDerivation]()
+    sums, lowest, unreachable = _DerivationTotals(), list[ScoredDerivation](), list[ScoredDerivation]()
     with output(options.out) if options.out else nullcontext() as stream, counter("scored") as advance:
         while chunk := list(islice(examples, _CHUNK_LINES)):
             derivations = scorer.score([(e.source, e.target or "") for e in chunk], on_progress=advance)
@@ -117,7 +117,7 @@ def score_derivations(options: ScoringOptions, examples: Iterator[Example], repo
 
 
 def _facts(
-    sums: _Sums, report: DataReport, lowest: Sequence[ScoredDerivation], unreachable: Sequence[ScoredDerivation]
+    sums: _DerivationTotals, report: DataReport, lowest: Sequence[ScoredDerivation], unreachable: Sequence[ScoredDerivation]
 ) -> dict[str, Any]:
     return {
         "lines": sums.lines,
@@ -134,7 +134,7 @@ def _facts(
 
 
 def _plain(
-    sums: _Sums, lowest: Sequence[ScoredDerivation], unreachable: Sequence[ScoredDerivation]
+    sums: _DerivationTotals, lowest: Sequence[ScoredDerivation], unreachable: Sequence[ScoredDerivation]
 ) -> Iterator[str]:
     yield f"{'lines':<12}{sums.lines:>12,}    model score {sums.score:,.1f} (not a log-probability)"
     share = 100 * sums.unreachable / max(1, sums.lines)

@@ -77,7 +77,7 @@ def test_forward_links_have_at_most_one_source_per_target_word(pairs: Path, comm
             assert len(set(ends)) == len(ends)
 
 
-def test_the_summary_counts_links_and_tells_the_likelihoods(
+def test_the_summary_has_link_counts_and_likelihoods(
     pairs: Path, command: Command, tmp_path: Path
 ) -> None:
     out = tmp_path / "links.txt"
@@ -112,14 +112,14 @@ def test_words_can_be_compared_by_their_first_letters(command: Command, tmp_path
         (["--source-column", "en"], "has no column 'en'"),
     ],
 )
-def test_wrong_options_are_told(options: list[str], told: str, pairs: Path, command: Command) -> None:
+def test_wrong_options_are_errors(options: list[str], told: str, pairs: Path, command: Command) -> None:
     done = command("align", pairs, *options)
     assert done.code == 2
     assert told in done.err
     assert done.out == ""
 
 
-def test_no_file_and_nothing_to_align_are_told(command: Command, tmp_path: Path) -> None:
+def test_no_file_and_nothing_to_align_are_errors(command: Command, tmp_path: Path) -> None:
     assert "No file given" in command("align").err
     path = tmp_path / "empty.tsv"
     path.write_text("a\t\n\tb\n", encoding="utf-8")
@@ -128,7 +128,7 @@ def test_no_file_and_nothing_to_align_are_told(command: Command, tmp_path: Path)
     assert "none of 2 lines has words on both sides" in done.err
 
 
-def test_one_pair_as_picture_and_json(pairs: Path, command: Command, tmp_path: Path) -> None:
+def test_one_pair_as_figure_and_json(pairs: Path, command: Command, tmp_path: Path) -> None:
     gold, picture = tmp_path / "gold", tmp_path / "pair.png"
     gold.write_text("1-1 2-2\n" * 4, encoding="utf-8")
     done = command(
@@ -144,7 +144,7 @@ def test_one_pair_as_picture_and_json(pairs: Path, command: Command, tmp_path: P
     assert command("inspect", "alignment", pairs, "--line", 4).out.splitlines()[1].startswith("the\tder\t")
 
 
-def test_lines_that_do_not_exist_are_told(pairs: Path, command: Command, tmp_path: Path) -> None:
+def test_a_line_that_does_not_exist_is_an_error(pairs: Path, command: Command, tmp_path: Path) -> None:
     assert "There is no line 99: the corpus has 18" in command("inspect", "alignment", pairs, "--line", 99).err
     gold = tmp_path / "gold"
     gold.write_text("0-0\n", encoding="utf-8")

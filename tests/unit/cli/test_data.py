@@ -71,7 +71,7 @@ def test_check_exits_with_1_if_no_pair_is_left(
     assert "empty.tsv" in done.output.replace("\n", "")
 
 
-def test_check_prints_what_files_share(table: Path) -> None:
+def test_check_prints_the_overlap_of_files(table: Path) -> None:
     assert "100.0%" in printed("check", table, table)
 
 
@@ -91,13 +91,13 @@ def test_columns_and_format_can_be_chosen(tmp_path: Path) -> None:
     ]
 
 
-def test_show_prints_texts_as_they_are(table: Path) -> None:
+def test_show_prints_texts_verbatim(table: Path) -> None:
     text = printed("show", table, "-n", 3)
     assert "[bold]2[/bold]" in text  # not taken for mark-up
     assert "[bold]3[/bold]" not in text
 
 
-def test_show_spells_control_characters_out(tmp_path: Path) -> None:
+def test_show_escapes_control_characters(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_bytes(b"a\x1b[31mb\tc\x00\n")
     text = printed("show", tmp_path / "a.tsv")
     assert "a\\x1b[31mb" in text
@@ -116,7 +116,7 @@ def test_show_random_pairs_depends_on_the_seed_alone(table: Path) -> None:
     assert {line for seed in range(40) for line in lines(seed)} == set(range(1, 22))
 
 
-def test_show_says_what_was_dropped(table: Path) -> None:
+def test_show_reports_dropped_lines(table: Path) -> None:
     result = run("show", table, "-n", 100)
     assert "21 of 22 lines kept (1 too few columns)" in result.output
 
@@ -147,11 +147,11 @@ def test_get_prints_the_paths(toy: bytes, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("toy")
-def test_get_without_a_network_says_what_to_do(tmp_path: Path) -> None:
+def test_get_without_a_network_gives_a_hint(tmp_path: Path) -> None:
     assert f"to {tmp_path}: a.gz" in sentence("get", "toy", "--to", tmp_path)
 
 
-def test_make_writes_the_same_to_a_file_and_to_the_screen(tmp_path: Path) -> None:
+def test_make_writes_the_same_to_a_file_and_to_standard_output(tmp_path: Path) -> None:
     out = tmp_path / "new.tsv"
     printed("make", "reverse", "--count", 7, "--seed", 2, "--out", out)
     text = out.read_text()
@@ -162,13 +162,13 @@ def test_make_writes_the_same_to_a_file_and_to_the_screen(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["new.tsv"]
 
 
-def test_make_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_make_leaves_no_partial_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "num2words", None)
     assert "num2words" in sentence("make", "numbers", "--out", tmp_path / "a.tsv")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_mistakes_get_a_sentence(table: Path, tmp_path: Path) -> None:
+def test_user_errors(table: Path, tmp_path: Path) -> None:
     assert "No file given" in sentence("check")
     assert "source and target must be given together" in sentence("check", "--source", table)
     assert "data.format in the options: input should be" in sentence("check", table, "--format", "xml")

@@ -44,7 +44,7 @@ def test_a_command_of_the_page_runs(line: str, here: Path, command: Command) -> 
     assert done.out
 
 
-def test_the_models_of_the_page_are_trained_there() -> None:
+def test_the_models_of_the_page_are_trained_by_its_commands() -> None:
     trained = set()
     for line in LINES:
         if line.startswith("seqloom train"):

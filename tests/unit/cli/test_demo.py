@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from seqloom import demo
-from seqloom.cli.demo import _free, _program
+from seqloom.cli.demo import _unused_path, _program
 from seqloom.cli.main import app
 from seqloom.demo import DemoData, DemoPrediction, DemoResult, DemoTask
 from seqloom.evaluate.metrics import evaluate
@@ -19,13 +19,13 @@ from seqloom.training.checkpoint import TrainState
 from seqloom.types import Example
 
 
-def test_a_free_name_is_found(tmp_path: Path) -> None:
-    wanted = tmp_path / "demo"
-    assert _free(wanted) == wanted
-    wanted.mkdir()
-    assert _free(wanted) == tmp_path / "demo-2"
+def test_an_unused_path_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "demo"
+    assert _unused_path(path) == path
+    path.mkdir()
+    assert _unused_path(path) == tmp_path / "demo-2"
     (tmp_path / "demo-2").mkdir()
-    assert _free(wanted) == tmp_path / "demo-3"
+    assert _unused_path(path) == tmp_path / "demo-3"
 
 
 @dataclass
@@ -119,13 +119,13 @@ def test_stopped_training_is_not_evaluated(fake: FakeDemo) -> None:
     assert "%" not in result.output
 
 
-def test_without_a_folder_it_takes_the_first_free_one(fake: FakeDemo, tmp_path: Path) -> None:
+def test_without_a_folder_it_uses_the_first_unused_one(fake: FakeDemo, tmp_path: Path) -> None:
     (tmp_path / "runs" / "demo-dates").mkdir(parents=True)
     run_demo()
     assert fake.calls == [("dates", Path("runs/demo-dates-2"), None, "page")]
 
 
-def test_the_program_is_named_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_is_printed_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "bin" / "seqloom"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")

@@ -11,7 +11,7 @@ from typing import Any
 Command = Callable[..., Any]
 
 
-def test_a_run_is_looked_at(runs: Path, command: Command, tmp_path: Path) -> None:
+def test_a_run_is_diagnosed(runs: Path, command: Command, tmp_path: Path) -> None:
     sick = copytree(runs / "pairs", tmp_path / "sick", symlinks=True)
     lines = [{"kind": "train", "step": step, "loss": loss} for step, loss in ((1, 2.0), (2, 9.0))]
     (sick / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -25,6 +25,6 @@ def test_a_run_is_looked_at(runs: Path, command: Command, tmp_path: Path) -> Non
     assert command("doctor", sick).out.startswith("No problems")
 
 
-def test_no_run_no_doctor(command: Command, tmp_path: Path) -> None:
+def test_a_missing_run_is_an_error(command: Command, tmp_path: Path) -> None:
     done = command("doctor", tmp_path / "nothing")
     assert done.code == 2 and "There is no run directory" in done.err

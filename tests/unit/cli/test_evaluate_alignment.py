@@ -38,14 +38,14 @@ def test_links_may_count_from_one_too(files: tuple[Path, Path], command: Command
     assert found["aer"] == 0
 
 
-def test_a_gold_standard_that_seems_to_count_from_one_is_told(
+def test_a_gold_standard_that_seems_to_count_from_one_is_reported(
     files: tuple[Path, Path], command: Command
 ) -> None:
     assert "counted from 1?" in command("evaluate-alignment", *files).err
     assert "counted" not in command("evaluate-alignment", *files, "--gold-from", 1).err
 
 
-def test_wrong_files_are_told(files: tuple[Path, Path], command: Command, tmp_path: Path) -> None:
+def test_wrong_files_are_errors(files: tuple[Path, Path], command: Command, tmp_path: Path) -> None:
     _, gold = files
     other = tmp_path / "other"
     other.write_text("0-0\n", encoding="utf-8")
@@ -57,7 +57,7 @@ def test_wrong_files_are_told(files: tuple[Path, Path], command: Command, tmp_pa
     assert "does not exist" in missing.err
 
 
-def test_attention_is_scored_in_every_way_the_best_first(
+def test_attention_is_scored_by_every_method_best_first(
     runs: Path, lstm: Path, command: Command, tmp_path: Path
 ) -> None:
     gold = tmp_path / "gold.txt"
@@ -73,7 +73,7 @@ def test_attention_is_scored_in_every_way_the_best_first(
     assert all(one["links"] == sum(counts) for one in found)  # one per target word
 
 
-def test_the_best_head_is_kept_for_the_alignments_of_answers(
+def test_the_best_head_is_kept_for_the_alignments_of_translations(
     runs: Path, command: Command, tmp_path: Path
 ) -> None:
     run = copytree(runs / "pairs", tmp_path / "run", symlinks=True)
@@ -104,7 +104,7 @@ def test_only_a_run_has_a_head_to_keep(command: Command, tmp_path: Path) -> None
     assert done.code == 2 and "--keep needs --run" in done.err
 
 
-def test_a_model_without_attention_is_told(runs: Path, back: Path, command: Command, tmp_path: Path) -> None:
+def test_a_model_without_attention_is_an_error(runs: Path, back: Path, command: Command, tmp_path: Path) -> None:
     gold = tmp_path / "gold.txt"
     gold.write_text("0-0\n" * 20, encoding="utf-8")
     done = command("evaluate-alignment", runs / "pairs.tsv", gold, "--run", back)
@@ -112,7 +112,7 @@ def test_a_model_without_attention_is_told(runs: Path, back: Path, command: Comm
     assert "has no attention" in done.err
 
 
-def test_pairs_without_words_are_told(lstm: Path, command: Command, tmp_path: Path) -> None:
+def test_pairs_without_words_are_an_error(lstm: Path, command: Command, tmp_path: Path) -> None:
     pairs, gold = tmp_path / "pairs.tsv", tmp_path / "gold.txt"
     pairs.write_text("a\t\n", encoding="utf-8")
     gold.write_text("\n", encoding="utf-8")

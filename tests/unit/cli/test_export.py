@@ -17,7 +17,7 @@ def answers(done: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 
-def test_what_is_exported_translates_as_the_run(exportable: Path, command: Command, tmp_path: Path) -> None:
+def test_an_export_translates_like_the_run(exportable: Path, command: Command, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2")
     out = tmp_path / "fast"
     done = command(
@@ -62,7 +62,7 @@ def test_without_a_writable_cache_auto_uses_torch(
     assert (refused.code, "SEQLOOM_CACHE" in refused.err) == (2, True)
 
 
-def test_marian_folders_are_written_too(exportable: Path, command: Command, tmp_path: Path) -> None:
+def test_marian_folders_are_written(exportable: Path, command: Command, tmp_path: Path) -> None:
     done = command("export", exportable / "run", "--to", "hf-marian", "--out", tmp_path / "marian")
     assert done.code == 0, done.err
     assert "compared with the run on the run's train data" in done.out
@@ -73,7 +73,7 @@ def test_marian_folders_are_written_too(exportable: Path, command: Command, tmp_
     assert (done.code, "--quantization int8" in done.err) == (2, True)
 
 
-def test_mistakes(exportable: Path, command: Command, tmp_path: Path) -> None:
+def test_export_errors(exportable: Path, command: Command, tmp_path: Path) -> None:
     done = command("export", exportable / "run", "--to", "onnx", "--out", tmp_path / "x")
     assert (done.code, "There is no format called 'onnx'" in done.err) == (2, True)
     done = command("export", exportable / "none", "--out", tmp_path / "x")

@@ -58,7 +58,7 @@ def test_characters_without_a_font_are_a_warning(runs: Path, command: Command, t
         ("evaluate", "{}/pairs", "{}/pairs.tsv", "--plot", "{}/a.png"),
     ],
 )
-def test_an_unknown_style_is_refused_before_the_work(
+def test_an_unknown_style_is_refused_before_any_work(
     runs: Path, command: Command, arguments: tuple[str, ...]
 ) -> None:
     done = command(*(one.format(runs) for one in arguments), "--style", "poster")

@@ -55,7 +55,7 @@ def test_json_has_the_candidates_of_every_gap(runs: Path, command: Command) -> N
         ("mlm", ("--file", "nowhere.txt"), ("The file nowhere.txt does not exist", "check the path")),
     ],
 )
-def test_what_cannot_be_done_is_a_sentence(
+def test_impossible_requests_are_errors(
     runs: Path, command: Command, run: str, arguments: tuple[Any, ...], fragments: tuple[str, ...]
 ) -> None:
     done = command("fill", runs / run, *arguments)

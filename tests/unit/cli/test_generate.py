@@ -25,17 +25,17 @@ def test_texts_are_lines_that_begin_with_the_prompt(runs: Path, command: Command
     assert command("generate", runs / "lm", "a man", "--max-length", 12, "--seed", 2).out != done.out
 
 
-def test_without_a_prompt_it_begins_from_nothing(runs: Path, command: Command) -> None:
+def test_without_a_prompt_the_text_starts_empty(runs: Path, command: Command) -> None:
     assert len(command("generate", runs / "lm", "--count", 2, "--max-length", 8).out.splitlines()) == 2
 
 
 @pytest.mark.parametrize("options", [("--beam", 3), ("--temperature", 0)])
-def test_what_would_be_the_same_comes_once(runs: Path, command: Command, options: tuple[Any, ...]) -> None:
+def test_greedy_and_beam_search_give_one_text(runs: Path, command: Command, options: tuple[Any, ...]) -> None:
     done = command("generate", runs / "lm", "a", "--max-length", 8, *options)
     assert (done.code, len(done.out.splitlines())) == (0, 1)
 
 
-def test_a_beam_gives_as_many_as_asked_for(runs: Path, command: Command) -> None:
+def test_a_beam_search_gives_the_requested_number_of_texts(runs: Path, command: Command) -> None:
     done = command("generate", runs / "lm", "a", "--max-length", 8, "--beam", 3, "--count", 3)
     assert len(set(done.out.splitlines())) == 3
 
@@ -58,7 +58,7 @@ def test_prompts_of_a_file_are_numbered(runs: Path, command: Command, tmp_path: 
         assert all(text.startswith("a man") for number, text in rows if number == "1")
 
 
-def test_json_has_the_numbers_of_what_follows_the_prompt(runs: Path, command: Command) -> None:
+def test_json_has_the_scores_of_the_continuation(runs: Path, command: Command) -> None:
     done = command("generate", runs / "lm", "a man", "--json", "--count", 2, "--max-length", 9)
     (line,) = done.out.splitlines()
     answer = json.loads(line)
@@ -68,7 +68,7 @@ def test_json_has_the_numbers_of_what_follows_the_prompt(runs: Path, command: Co
         assert len(text["token_log_probs"]) == len(text["tokens"]) + text["finished"]
 
 
-def test_a_text_that_was_cut_is_marked_and_stays_a_line() -> None:
+def test_a_truncated_text_is_marked_and_stays_one_line() -> None:
     hypotheses = [Hypothesis("a\nb", -1.0), Hypothesis("c", -1.0, finished=False)]
     assert list(_plain(hypotheses, None)) == ["a b", "c …"]
     assert list(_plain(hypotheses, 7)) == ["7\ta b", "7\tc …"]
@@ -90,7 +90,7 @@ def test_a_text_that_was_cut_is_marked_and_stays_a_line() -> None:
         ("nowhere", (), ("There is no run directory", "seqloom train")),
     ],
 )
-def test_what_cannot_be_done_is_a_sentence(
+def test_impossible_requests_are_errors(
     runs: Path, command: Command, run: str, arguments: tuple[Any, ...], fragments: tuple[str, ...]
 ) -> None:
     done = command("generate", runs / run, *arguments)

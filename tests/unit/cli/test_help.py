@@ -50,7 +50,7 @@ def test_help_is_an_option_of_every_command(command: Command) -> None:
             assert out.startswith(" ".join(["Usage: seqloom", *words]))
 
 
-def test_these_are_the_commands() -> None:
+def test_the_list_of_commands() -> None:
     names = {words[0] for words in ALL}
     assert names >= {"train", "resume", "translate", "evaluate", "demo", "models", "info", "data"}
 

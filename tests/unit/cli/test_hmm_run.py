@@ -28,7 +28,7 @@ def test_an_unseen_word_is_aligned_to_its_first_byte() -> None:
     assert [row.index(1.0) for row in best.alignment] == [0, 1, len(best.source_tokens)]
 
 
-def test_coverage_costs_what_no_tag_has_looked_at(command: Callable[..., Any]) -> None:
+def test_the_coverage_penalty_counts_words_without_attention(command: Callable[..., Any]) -> None:
     """All words are tagged, so the answers are the same; but one that is cut leaves words out."""
     options = ("translate", TAGGER, "--json", "--nbest", "3")
     covered = ("--set", "search.coverage_penalty=0.5")

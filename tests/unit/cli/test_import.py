@@ -35,7 +35,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(said["translate"].splitlines()) == 3
 
 
-def test_what_is_left_out_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ignored_options_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from seqloom.export.marian import load as marian
     from seqloom.run.directory import Run
 

@@ -54,7 +54,7 @@ def _said(run: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     ]
 
 
-def test_clipping_is_a_sentence_for_people_and_two_numbers_for_machines(
+def test_clipping_is_text_by_default_and_two_numbers_as_json(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _reports(run, {"clipped": 0.064, "clip_factor": 0.714}, {"clipped": 0.0, "clip_factor": 1.0})
@@ -74,7 +74,7 @@ def test_clipping_is_a_sentence_for_people_and_two_numbers_for_machines(
         (1.0, "100 % of"),
     ],
 )
-def test_shares_as_people_read_them(
+def test_shares_are_printed_as_percentages(
     run: Path, capsys: pytest.CaptureFixture[str], share: float, words: str
 ) -> None:
     _reports(run, {"clipped": share, "clip_factor": 0.5 if share else 1.0})
@@ -82,7 +82,7 @@ def test_shares_as_people_read_them(
     assert said.startswith(words)
 
 
-def test_a_run_that_did_not_tell_says_nothing_of_clipping(
+def test_a_run_without_records_of_clipping_shows_none(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     older: list[list[dict[str, Any]]] = [[], [{}, {}]]
@@ -178,7 +178,7 @@ def test_the_cost_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     ],
     ids=str,
 )
-def test_what_cannot_be_told_of_a_configuration(config: Path, options: dict[str, Any], message: str) -> None:
+def test_options_that_need_a_run_are_refused_for_a_configuration(config: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(SeqloomError, match=message) as caught:
         info(config, **{"cost": True, **options})
     assert caught.value.hint

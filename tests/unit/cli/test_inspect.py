@@ -88,7 +88,7 @@ def test_an_option_of_the_configuration_can_be_set(folder: Path) -> None:
     assert set(flow["curves"]) == {"hidden", "target", "source"}
 
 
-def test_a_picture_that_cannot_be_drawn_is_told_before_the_work(
+def test_a_figure_that_cannot_be_written_is_refused_before_any_work(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

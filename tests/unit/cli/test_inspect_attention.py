@@ -15,7 +15,7 @@ Command = Callable[..., Any]
 TEXT = "a man is running."
 
 
-def test_every_head_looks_somewhere_and_their_mean_is_the_alignment(
+def test_weights_of_every_head_sum_to_one_and_their_mean_is_the_alignment(
     lstm: Path, runs: Path, command: Command
 ) -> None:
     for run, shape in ((runs / "pairs", (1, 2)), (lstm, (1, 1))):
@@ -35,13 +35,13 @@ def test_every_head_looks_somewhere_and_their_mean_is_the_alignment(
             assert mean == pytest.approx(row, abs=1e-4)
 
 
-def test_a_given_target_is_looked_at(runs: Path, command: Command) -> None:
+def test_attention_of_a_given_target(runs: Path, command: Command) -> None:
     told = json.loads(command("inspect", "attention", runs / "pairs", TEXT, "--target", "A DOG", "--json").out)
     assert "".join(told["target"][:-1]).replace("▁", " ").strip() == "A DOG"
 
 
 @pytest.mark.parametrize("choice", [(), ("--mean",), ("--layer", 1, "--head", 2)])
-def test_a_picture_of_all_heads_of_one_or_of_their_mean(
+def test_figures_of_all_heads_one_head_and_the_mean(
     runs: Path, command: Command, tmp_path: Path, choice: tuple[Any, ...]
 ) -> None:
     done = command("inspect", "attention", runs / "pairs", TEXT, "--out", tmp_path / "a.png", *choice)
@@ -65,7 +65,7 @@ def test_without_a_file_it_is_drawn_in_characters(runs: Path, command: Command) 
         ((TEXT, "--heads", "1 2"), "is not a dependency tree of"),
     ],
 )
-def test_what_cannot_be_shown(runs: Path, command: Command, given: tuple[Any, ...], message: str) -> None:
+def test_requests_that_cannot_be_shown_are_errors(runs: Path, command: Command, given: tuple[Any, ...], message: str) -> None:
     done = command("inspect", "attention", runs / "pairs", *given)
     assert done.code == 2
     assert message in done.err

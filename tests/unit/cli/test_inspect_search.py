@@ -17,7 +17,7 @@ TEXT = "a man is running."
 SHORT = ("--set", "search.longest=6")
 
 
-def test_the_tree_as_json_html_and_picture(runs: Path, command: Command, tmp_path: Path) -> None:
+def test_the_tree_as_json_html_and_figure(runs: Path, command: Command, tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("tree.json", "tree.html", "tree.png")]
     for file in files:
         done = command("inspect", "search", runs / "pairs", TEXT, "--beam", 3, "--out", file, *SHORT)
@@ -31,7 +31,7 @@ def test_the_tree_as_json_html_and_picture(runs: Path, command: Command, tmp_pat
     assert files[2].read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_table_has_a_row_per_token_of_the_answer(runs: Path, command: Command) -> None:
+def test_the_table_has_a_row_per_output_token(runs: Path, command: Command) -> None:
     told = command("inspect", "search", runs / "pairs", TEXT, *SHORT)
     tree = json.loads(command("inspect", "search", runs / "pairs", TEXT, "--json", *SHORT).out)
     rows = [line.split() for line in told.out.splitlines()]
@@ -42,7 +42,7 @@ def test_the_table_has_a_row_per_token_of_the_answer(runs: Path, command: Comman
     assert ("cut at the maximum length" in told.out) == (not tree["finished"])
 
 
-def test_an_answer_can_be_given_its_beginning(runs: Path, command: Command) -> None:
+def test_an_output_can_start_with_a_prefix(runs: Path, command: Command) -> None:
     done = command("inspect", "search", runs / "pairs", TEXT, "--prefix", "TWO", "--json", *SHORT)
     assert json.loads(done.out)["answer"].startswith("TWO")
 
@@ -79,7 +79,7 @@ def test_a_trace_has_the_search_of_every_line(runs: Path, command: Command, tmp_
     assert len(trees[0]["attention"]["weights"][0]) == 2  # heads of the only layer
 
 
-def test_a_trace_knows_how_answers_begin(runs: Path, command: Command, tmp_path: Path) -> None:
+def test_a_trace_respects_prefixes(runs: Path, command: Command, tmp_path: Path) -> None:
     table, trace = tmp_path / "begun.tsv", tmp_path / "trace.json"
     table.write_text(f"{TEXT}\tTWO\na dog\tSOME\n")
     done = command("translate", runs / "pairs", table, "--prefix-column", 2, "--trace", trace, *SHORT)
@@ -105,7 +105,7 @@ def test_a_trace_of_many_lines_is_refused(runs: Path, command: Command, tmp_path
         (["--trace", "nowhere/a.json"], "there is no folder"),
     ],
 )
-def test_what_cannot_be_traced(
+def test_searches_that_cannot_be_traced_are_errors(
     runs: Path, command: Command, options: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(runs)
@@ -143,7 +143,7 @@ def test_user_errors(
     assert message in done.err
 
 
-def test_a_picture_that_cannot_be_drawn_is_told_before_the_work(
+def test_a_figure_that_cannot_be_written_is_refused_before_any_work(
     runs: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

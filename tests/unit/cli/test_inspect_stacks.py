@@ -31,7 +31,7 @@ def phrases(runs: Path) -> Path:
     return runs / "phrases"
 
 
-def test_the_table_the_json_and_the_picture(phrases: Path, command: Command, tmp_path: Path) -> None:
+def test_the_table_the_json_and_the_figure(phrases: Path, command: Command, tmp_path: Path) -> None:
     picture = tmp_path / "stacks.png"
     told = command("inspect", "stacks", phrases, TEXT, "--out", picture)
     assert told.code == 0, told.err
@@ -45,7 +45,7 @@ def test_the_table_the_json_and_the_picture(phrases: Path, command: Command, tmp
         assert any(row[:2] == [str(stack["words"]), f"{stack['offered']:,}"] for row in rows)
 
 
-def test_another_size_of_the_stacks(phrases: Path, command: Command) -> None:
+def test_the_stack_size_can_be_set(phrases: Path, command: Command) -> None:
     data = json.loads(command("inspect", "stacks", phrases, TEXT, "--beam", 2, "--json").out)
     assert max(stack["kept"] for stack in data["stacks"]) == 2
 
@@ -59,7 +59,7 @@ def test_another_size_of_the_stacks(phrases: Path, command: Command) -> None:
         (("nothing", TEXT), "There is no run directory"),
     ],
 )
-def test_what_it_refuses(phrases: Path, command: Command, arguments: tuple[str, ...], message: str) -> None:
+def test_user_errors(phrases: Path, command: Command, arguments: tuple[str, ...], message: str) -> None:
     done = command("inspect", "stacks", phrases.parent / arguments[0], *arguments[1:])
     assert done.code == 2
     assert message in " ".join(done.err.split())

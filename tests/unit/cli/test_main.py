@@ -25,7 +25,7 @@ def test_version() -> None:
     assert (result.exit_code, result.output) == (0, f"seqloom {seqloom.__version__}\n")
 
 
-def test_help_costs_no_torch() -> None:
+def test_help_does_not_import_torch() -> None:
     code = (
         "import sys; sys.argv = ['seqloom', '--help']\n"
         "from seqloom.cli.main import main\n"
@@ -72,7 +72,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
     return int(ended.value.code or 0)
 
 
-def test_an_error_is_a_sentence_and_a_hint(
+def test_an_error_is_printed_as_a_message_and_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert raising(monkeypatch, SeqloomError("It broke.", "mend it")) == 2
@@ -89,7 +89,7 @@ def test_an_error_is_a_sentence_and_a_hint(
         (OSError("the device is gone"), "error: the device is gone.\n"),
     ],
 )
-def test_what_the_system_refuses_is_a_sentence(
+def test_an_operating_system_error_is_printed_as_a_message(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: OSError, told: str
 ) -> None:
     assert raising(monkeypatch, error) == 2
@@ -104,7 +104,7 @@ def test_an_interrupt_ends_with_130(
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_a_reader_that_leaves_early_is_no_traceback() -> None:
+def test_a_closed_pipe_is_not_a_traceback() -> None:
     writer = subprocess.Popen(
         [sys.executable, "-m", "seqloom", "data", "make", "copy", "--count", "50000"],
         stdout=subprocess.PIPE,

@@ -38,7 +38,7 @@ def test_json_lists_every_architecture() -> None:
         assert {"tiny", "small", "base"} <= set(row["sizes"])
 
 
-def test_the_table_names_them() -> None:
+def test_the_table_lists_every_architecture() -> None:
     told = CliRunner().invoke(app, ["models"], env={"COLUMNS": "200"}).stdout
     for architecture in architectures().values():
         assert architecture.name in told

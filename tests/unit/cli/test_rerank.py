@@ -17,7 +17,7 @@ Command = Callable[..., Any]
 LINES = ["a man is running.", "", "two dogs"]
 
 
-def test_the_best_by_all_models_comes_out(runs: Path, back: Path, command: Command) -> None:
+def test_the_output_is_the_best_candidate_of_all_models(runs: Path, back: Path, command: Command) -> None:
     models = ("rerank", runs / "pairs", "--reverse", back, "--lm", runs / "lm", "--nbest", 4)
     given = "".join(f"{line}\n" for line in LINES)
     done = command(*models, "--weights", "2,0.5,1", "--json", given=given)
@@ -38,7 +38,7 @@ def test_the_best_by_all_models_comes_out(runs: Path, back: Path, command: Comma
     assert plain.out.split("\n") == [found[0].hypothesis.text for found in expected] + [""]
 
 
-def test_fitted_weights_are_told_and_used(
+def test_fitted_weights_are_printed_and_used(
     runs: Path, back: Path, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     likely = Channel(Hypothesis("one two three four five", 0.0), direct=-1.0, reverse=-9.0, language=0.0)
@@ -73,7 +73,7 @@ def test_fitted_weights_are_told_and_used(
         (("--lm", "mlm", "--weights", "0,1,0"), "it does not continue a text"),
     ],
 )
-def test_what_cannot_be_done_is_told(
+def test_impossible_requests_are_errors(
     runs: Path,
     command: Command,
     monkeypatch: pytest.MonkeyPatch,

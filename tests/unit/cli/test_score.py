@@ -40,7 +40,7 @@ def test_perplexities_are_of_the_text_as_written(runs: Path, command: Command, t
     assert "4 of 5 lines kept (1 empty source); first: line 3" in done.err
 
 
-def test_unknown_tokens_are_told(runs: Path, command: Command, text: Path) -> None:
+def test_unknown_tokens_are_reported(runs: Path, command: Command, text: Path) -> None:
     facts = json.loads(command("score", runs / "lm", text, "--json").out)
     assert facts["unknown_tokens"] == sum(
         score.unknown for score in load_scorer(runs / "lm").score([("", "zzz")])
@@ -74,7 +74,7 @@ def test_the_file_has_every_token_of_every_line(
         assert row["log_prob"] == pytest.approx(sum(row["token_log_probs"]))
 
 
-def test_a_summary_for_people(runs: Path, command: Command, text: Path) -> None:
+def test_the_summary_as_text(runs: Path, command: Command, text: Path) -> None:
     done = command("score", runs / "lm", text, "--worst", 1)
     assert [line.split()[:2] for line in done.out.splitlines()[:4]] == [
         ["lines", "4"],
@@ -99,7 +99,7 @@ def test_a_masked_model_gives_a_pseudo_perplexity_without_ends(
 
 
 @pytest.mark.parametrize("form", ["table", "columns", "files", "stdin"])
-def test_pairs_come_in_every_form_that_training_takes(
+def test_pairs_are_read_in_every_format_of_training(
     runs: Path, command: Command, tmp_path: Path, form: str
 ) -> None:
     pairs = [("a man", "A MAN"), ("the girl", "THE")]
@@ -121,14 +121,14 @@ def test_pairs_come_in_every_form_that_training_takes(
     assert facts["words"] == 3 + 2
 
 
-def test_a_model_that_restores_scores_pairs(runs: Path, command: Command, tmp_path: Path) -> None:
+def test_a_denoising_model_scores_pairs(runs: Path, command: Command, tmp_path: Path) -> None:
     (tmp_path / "hidden.tsv").write_text("a [MASK] here.\ta man is here.\n")
     facts = json.loads(command("score", runs / "restore", tmp_path / "hidden.tsv", "--json").out)
     (score,) = load_scorer(runs / "restore").score([("a [MASK] here.", "a man is here.")])
     assert facts["log_prob"] == pytest.approx(score.log_prob, rel=1e-6)
 
 
-def test_malformed_lines_are_left_out_and_told(runs: Path, command: Command, tmp_path: Path) -> None:
+def test_malformed_lines_are_skipped_and_reported(runs: Path, command: Command, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("a\tA\nno tab\n\tB\nb\tB\n")
     done = command("score", runs / "pairs", tmp_path / "pairs.tsv", "--json")
     assert json.loads(done.out)["left_out"] == 2
@@ -155,7 +155,7 @@ def test_the_worst_lines_are_drawn(runs: Path, command: Command, text: Path, tmp
         ("nowhere", ("{}/some.txt",), ("There is no run directory",)),
     ],
 )
-def test_what_cannot_be_done_is_a_sentence(
+def test_impossible_requests_are_errors(
     runs: Path, command: Command, text: Path, run: str, arguments: tuple[str, ...], fragments: tuple[str, ...]
 ) -> None:
     done = command("score", runs / run, *(argument.format(text.parent) for argument in arguments))

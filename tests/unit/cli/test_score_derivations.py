@@ -58,7 +58,7 @@ def test_the_summary_has_model_scores_and_no_perplexity(
     assert "skipped: " in done.err
 
 
-def test_the_page_says_what_it_is(phrase: Path, command: Command, table: Path) -> None:
+def test_the_text_output_explains_the_score(phrase: Path, command: Command, table: Path) -> None:
     out = command("score", phrase, table).out
     assert "not a log-probability" in out
     assert "unreachable            1    25.0 % have no derivation" in out
@@ -82,7 +82,7 @@ def test_a_plot_is_refused(phrase: Path, command: Command, table: Path, tmp_path
     assert done.code == 2 and "--plot needs token probabilities" in done.err
 
 
-def test_as_a_part_of_the_noisy_channel_it_is_refused(
+def test_a_phrase_model_is_refused_in_a_noisy_channel(
     phrase: Path, runs: Path, command: Command, table: Path
 ) -> None:
     done = command("rerank", runs / "pairs", table, "--reverse", phrase, "--weights", "1,0,0")

@@ -69,7 +69,7 @@ def test_the_commands_of_the_page_run(
         assert done.code == 0, f"{line}\n{done.err}"
 
 
-def test_other_pairs_can_teach_it(run: Path, command: Command, tmp_path: Path, runs: Path) -> None:
+def test_a_shortlist_can_be_learned_from_other_pairs(run: Path, command: Command, tmp_path: Path, runs: Path) -> None:
     (tmp_path / "more.tsv").write_text((runs / "pairs.tsv").read_text() * 2)
     done = command("shortlist", run, "--data", tmp_path / "more.tsv", "--pairs", 10)  # every fourth of 32
     assert done.code == 0
@@ -77,7 +77,7 @@ def test_other_pairs_can_teach_it(run: Path, command: Command, tmp_path: Path, r
     assert "of the reference tokens" in done.out
 
 
-def test_the_trace_is_of_the_same_search(run: Path, command: Command, lines: list[str], tmp_path: Path) -> None:
+def test_the_trace_uses_the_shortlist(run: Path, command: Command, lines: list[str], tmp_path: Path) -> None:
     assert command("shortlist", run, "--translations", 1, "--frequent", 0).code == 0
     done = command("translate", run, *USE, "--trace", tmp_path / "trace.json", given=f"{lines[0]}\n")
     (tree,) = json.loads((tmp_path / "trace.json").read_text())

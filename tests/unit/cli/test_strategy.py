@@ -27,7 +27,7 @@ def text(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("space", ["probability", "log"])
-def test_several_models_vote(runs: Path, lstm: Path, command: Command, text: Path, space: Any) -> None:
+def test_an_ensemble_averages_its_models(runs: Path, lstm: Path, command: Command, text: Path, space: Any) -> None:
     done = command(
         "translate", runs / "pairs", text, "--ensemble", lstm, "--ensemble-space", space, "--json", *SHORT
     )
@@ -63,7 +63,7 @@ def test_a_sample_depends_on_seed_and_line_alone(
     assert several.out.splitlines() == lines
 
 
-def test_least_risk_among_samples(runs: Path, command: Command, text: Path) -> None:
+def test_minimum_bayes_risk_among_samples(runs: Path, command: Command, text: Path) -> None:
     done = command("translate", runs / "pairs", text, "--mbr", "chrf", "--samples", 6, "--nbest", 2, *SHORT)
     assert done.code == 0, done.err
     translator = load(runs / "pairs", search={"longest": 8})
@@ -73,7 +73,7 @@ def test_least_risk_among_samples(runs: Path, command: Command, text: Path) -> N
     assert done.out.splitlines() == lines
 
 
-def test_least_risk_among_what_a_beam_finds(runs: Path, command: Command, text: Path) -> None:
+def test_minimum_bayes_risk_among_the_n_best_list(runs: Path, command: Command, text: Path) -> None:
     done = command("translate", runs / "pairs", text, "--mbr", "bleu", "--beam", 4, "--json", *SHORT)
     assert done.code == 0, done.err
     translator = load(runs / "pairs", search={"longest": 8})

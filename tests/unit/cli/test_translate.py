@@ -22,7 +22,7 @@ def test_one_line_per_hypothesis_whatever_it_contains() -> None:
     assert lines == ["a b\n", "\n", "c\u2028d\n"]  # only a line feed ends a line
 
 
-def test_several_answers_have_the_line_and_the_score_before_them() -> None:
+def test_several_outputs_follow_the_line_number_and_the_score() -> None:
     lines = list(_plain(7, [Hypothesis("a", -1.0), Hypothesis("", -2.5)], ranked=True))
     assert lines == ["7\t-1.0000\ta\n", "7\t-2.5000\t\n"]
 
@@ -60,7 +60,7 @@ def test_a_far_too_short_output_is_flagged_by_the_ratio_of_the_run(
         ("--strategy", "sample", "--set", "strategy.samples=2"),
     ],
 )
-def test_several_outputs_are_numbered_whatever_asks_for_them(
+def test_several_outputs_are_numbered_for_every_option(
     runs: Path, command: Callable[..., Any], words: tuple[object, ...]
 ) -> None:
     done = command("translate", runs / "pairs", *words, "--set", "search.longest=3", given="a man\na dog\n")

@@ -35,7 +35,7 @@ Command = Callable[..., Any]
         ("generate run --max-new-tokens 30", "--max-length 30"),
     ],
 )
-def test_an_unknown_option_suggests_what_to_write(command: Command, words: str, hint: str) -> None:
+def test_an_unknown_option_gets_a_suggestion(command: Command, words: str, hint: str) -> None:
     code, out, err = command(*words.split())
     assert (code, out) == (2, "")
     assert err.splitlines()[0] == f"error: There is no option {words.split()[2].partition('=')[0]}."
@@ -50,7 +50,7 @@ def test_an_unknown_option_suggests_what_to_write(command: Command, words: str, 
         ("--beam 3 translate run", "see seqloom --help; the options of a command follow its name"),
     ],
 )
-def test_an_option_like_no_other_refers_to_the_help(command: Command, words: str, hint: str) -> None:
+def test_an_option_without_a_similar_one_refers_to_the_help(command: Command, words: str, hint: str) -> None:
     code, _, err = command(*words.split())
     assert (code, err.splitlines()[1]) == (2, f"hint:  {hint}")
 

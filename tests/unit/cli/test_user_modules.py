@@ -73,7 +73,7 @@ def test_imports_come_before_the_command(words: str, expected: str) -> None:
     assert imports_first(words.split()) == expected.split()
 
 
-def test_a_model_of_the_user_works_in_every_command(
+def test_a_user_model_works_in_every_command(
     folder: Path, command: Command, forget: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = command("--import", "own_model.py", "train", "pairs.tsv", "--model", "own", "--out", "run", *TINY)
@@ -95,7 +95,7 @@ def test_a_model_of_the_user_works_in_every_command(
     assert "own" in [row["name"] for row in json.loads(command("models", "--json").out)]
 
 
-def test_a_model_of_the_user_is_never_computed_as_its_base_class(
+def test_a_user_model_is_never_computed_as_its_base_class(
     folder: Path, command: Command, forget: Callable[[], None]
 ) -> None:
     trained = command("train", "pairs.tsv", "--import=own_model.py", "--model", "own", "--out", "run", *TINY)
@@ -120,7 +120,7 @@ def test_a_run_of_seqloom_records_no_file(runs: Path) -> None:
     ("words", "message"),
     [(("missing.py",), "There is no file missing.py"), ((), "--import needs a file")],
 )
-def test_a_file_that_is_missing_is_an_error(
+def test_a_missing_file_is_an_error(
     command: Command, forget: Callable[[], None], words: tuple[str, ...], message: str
 ) -> None:
     refused = command("models", "--import", *words)

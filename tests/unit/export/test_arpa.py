@@ -46,7 +46,7 @@ def score(run: Path, text: str) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", ["unigram", "char", "word"])
-def test_the_file_leads_back_with_the_same_tokenizer(tmp_path: Path, kind: str) -> None:
+def test_a_round_trip_with_the_same_tokenizer(tmp_path: Path, kind: str) -> None:
     run = trained(tmp_path, text__tokenizer=kind)
     exported = export_arpa(run, tmp_path / "x.arpa")
     assert exported.difference < 1e-6
@@ -70,7 +70,7 @@ def test_a_file_of_words_needs_no_tokenizer(tmp_path: Path) -> None:
     )
 
 
-def test_pieces_that_the_file_lacks_share_what_is_unknown(tmp_path: Path) -> None:
+def test_pieces_missing_from_the_file_share_the_unknown_probability(tmp_path: Path) -> None:
     run = trained(tmp_path, text__tokenizer="word", text__byte_fallback=False)
     (tmp_path / "x.arpa").write_text(
         "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-0.5 a\n-1 </s>\n-0.3 <unk>\n\n\\end\\\n"
@@ -83,7 +83,7 @@ def test_pieces_that_the_file_lacks_share_what_is_unknown(tmp_path: Path) -> Non
     assert probs.sum() == pytest.approx(10**-0.5 + 10**-1 + 10**-0.3)
 
 
-def test_words_that_no_tokenizer_has_are_refused(tmp_path: Path) -> None:
+def test_words_outside_the_vocabulary_are_refused(tmp_path: Path) -> None:
     run = trained(tmp_path)
     export_arpa(run, tmp_path / "x.arpa.gz")
     with pytest.raises(
@@ -107,7 +107,7 @@ class Pieces:
         return [self.names[id] for id in ids]
 
 
-def test_every_id_has_a_word_of_its_own() -> None:
+def test_every_id_has_a_unique_word() -> None:
     odd = ["a b", "a\x0bb", "", "▁", "<s>", "x\u00a0", "a\x00", "a", "a", "a#11", "\u2028"]
     names = word_names(cast(Tokenizer, Pieces(["<pad>", "<s>", "</s>", "<unk>", *odd])))
     assert len(set(names)) == len(names) and all(name.split() == [name] for name in names)
@@ -115,7 +115,7 @@ def test_every_id_has_a_word_of_its_own() -> None:
     assert names[4:9] == ["a<U+0020>b", "a<U+000B>b", "#6", "▁", "<s>#8"]
 
 
-def test_no_other_model_and_no_other_place(tmp_path: Path) -> None:
+def test_other_models_and_existing_folders_are_refused(tmp_path: Path) -> None:
     run = trained(tmp_path)
     export_arpa(run, tmp_path / "x.arpa")
     with pytest.raises(SeqloomError, match="already exists and is not empty"):

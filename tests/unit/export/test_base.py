@@ -51,7 +51,7 @@ def architecture(monkeypatch: pytest.MonkeyPatch) -> Any:
     return add
 
 
-def test_a_shape_that_both_can_hold(format: Any) -> None:
+def test_a_shape_that_both_support(format: Any) -> None:
     assert format.obstacle(settings_with()) is None
 
 

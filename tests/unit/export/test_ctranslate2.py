@@ -87,7 +87,7 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_answers_and_scores_are_the_same(shape: str, tmp_path: Path) -> None:
+def test_outputs_and_scores_are_the_same(shape: str, tmp_path: Path) -> None:
     ours, theirs = both(tmp_path, JOINT, **SHAPES[shape])
     assert_same(ours, theirs)
 
@@ -121,7 +121,7 @@ def test_a_wrong_weight_would_be_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quantization", ["int8", "int16", "float16"])
-def test_quantising_leaves_the_model_as_it_was_and_the_answers_nearly_so(
+def test_quantising_keeps_the_model_and_nearly_all_outputs(
     quantization: str, tmp_path: Path
 ) -> None:
     model, settings = build(JOINT, width=32)
@@ -180,14 +180,14 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "seqloom[fast]" in error.value.hint
 
 
-def test_every_id_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_id_has_a_unique_name(monkeypatch: pytest.MonkeyPatch) -> None:
     names = token_names(JOINT.source)
     assert names == list(JOINT.source.names) != JOINT.source.pieces(range(JOINT.source.size))
     monkeypatch.setattr(JOINT.source, "names", ("x",) * JOINT.source.size)
     assert token_names(JOINT.source)[:3] == ["x", "x#1", "x#2"]
 
 
-def test_how_long_a_sequence_may_be() -> None:
+def test_the_maximum_sequence_length() -> None:
     def rows(**options: Any) -> int | None:
         return position_rows(TransformerSettings.checked(options, "model"))
 

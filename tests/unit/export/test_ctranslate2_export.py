@@ -64,7 +64,7 @@ def exported(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_an_export_has_all_it_needs_and_says_what_was_compared(run: Run, exported: Path) -> None:
+def test_an_export_is_complete_and_reports_the_comparison(run: Run, exported: Path) -> None:
     report = json.loads((exported / "export.json").read_text())
     assert (report["to"], report["quantization"], report["positions"]) == ("ctranslate2", "float32", 2048)
     verified = report["verified"]
@@ -84,7 +84,7 @@ def test_an_export_has_all_it_needs_and_says_what_was_compared(run: Run, exporte
     ]
 
 
-def test_int8_is_smaller_and_told_apart(run: Run, exported: Path, tmp_path: Path) -> None:
+def test_int8_is_smaller_and_reported(run: Run, exported: Path, tmp_path: Path) -> None:
     report = export_ctranslate2(run.folder, tmp_path / "int8", quantization="int8")
     assert report["quantization"] == "int8"
     assert report["verified"]["token_score_difference"] > 1e-4
@@ -133,7 +133,7 @@ def test_the_sentences_to_compare_on(run: Run, tmp_path: Path) -> None:
     assert all(line.strip() for line in lines)
 
 
-def test_how_answers_are_compared() -> None:
+def test_how_outputs_are_compared() -> None:
     a, b, c = (
         Hypothesis(text, score, tokens=(text,)) for text, score in (("a", -1.0), ("a", -1.5), ("c", -9.0))
     )
@@ -143,7 +143,7 @@ def test_how_answers_are_compared() -> None:
     assert compare([], [], []).share == 0
 
 
-def test_auto_takes_ctranslate2_only_where_the_answers_are_the_same(run: Run) -> None:
+def test_auto_selects_ctranslate2_only_if_the_outputs_are_the_same(run: Run) -> None:
     for wanted, device, engine in (
         ({"search": GREEDY}, "cpu", "ctranslate2"),
         ({}, "cpu", "ctranslate2"),
@@ -186,7 +186,7 @@ def test_a_run_is_converted_once_and_again_for_other_weights(
     assert len(list((tmp_path / "ctranslate2").iterdir())) == 2
 
 
-def test_lines_that_do_not_fit_are_left_to_torch(run: Run) -> None:
+def test_lines_that_are_too_long_are_translated_by_torch(run: Run) -> None:
     translator = load_translator(run.folder, "ctranslate2")
     assert isinstance(translator, CTranslate2Translator)
     translator._max_positions = 5
@@ -233,7 +233,7 @@ def _flip(file: Path) -> None:
     file.write_bytes(content)
 
 
-def test_a_damaged_conversion_in_the_cache_is_made_again(
+def test_a_damaged_conversion_in_the_cache_is_replaced(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path))

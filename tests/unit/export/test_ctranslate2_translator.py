@@ -76,7 +76,7 @@ def said(answers: list[list[Hypothesis]]) -> list[list[tuple[str, bool]]]:
 
 @pytest.mark.parametrize("end", [-1.0, 0.0, 1.0, 2.0])
 @pytest.mark.parametrize("beam", [2, 5])
-def test_without_a_length_penalty_the_best_answer_of_a_beam_is_ours(
+def test_without_a_length_penalty_the_best_outputs_are_equal(
     make: Callable[..., Both], end: float, beam: int
 ) -> None:
     search = SearchConfig(max_length_factor=1, max_length_extra=3, length_penalty=0, beam=beam)
@@ -85,7 +85,7 @@ def test_without_a_length_penalty_the_best_answer_of_a_beam_is_ours(
     assert said(theirs.translate(LINES)) == said(ours.translate(LINES))
 
 
-def test_with_one_it_depends_on_when_a_sentence_is_done(make: Callable[..., Both]) -> None:
+def test_with_a_length_penalty_the_stop_rule_matters(make: Callable[..., Both]) -> None:
     search = SearchConfig(max_length_factor=1, max_length_extra=6, beam=3, nbest=3)
     ours, theirs = make(search, end=2.0)
     assert not CTranslate2Translator.unsupported(search)
@@ -100,7 +100,7 @@ def test_with_one_it_depends_on_when_a_sentence_is_done(make: Callable[..., Both
 
 @pytest.mark.parametrize("special", [-3.0, 0.0, 3.0])
 @pytest.mark.parametrize(("beam", "penalty"), [(2, 1.0), (3, 0.0), (5, 0.6)])
-def test_pad_and_bos_take_no_place_in_a_beam(
+def test_pad_and_bos_take_no_slot_in_a_beam(
     make: Callable[..., Both], special: float, beam: int, penalty: float
 ) -> None:
     """Neither those that end up in a hypothesis nor those that only push another one out of the beam."""
@@ -112,7 +112,7 @@ def test_pad_and_bos_take_no_place_in_a_beam(
 
 
 @pytest.mark.parametrize("end", [0.0, 2.0])
-def test_without_a_length_penalty_n_best_lists_are_ours(make: Callable[..., Both], end: float) -> None:
+def test_without_a_length_penalty_n_best_lists_are_equal(make: Callable[..., Both], end: float) -> None:
     """CTranslate2 has another rule for when a sentence is done if the penalty is 0."""
     search = SearchConfig(beam=4, nbest=4, length_penalty=0, max_length_factor=1, max_length_extra=9)
     ours, theirs = make(search, end=end)
@@ -123,7 +123,7 @@ def test_without_a_length_penalty_n_best_lists_are_ours(make: Callable[..., Both
         assert other.score == pytest.approx(mine.score, abs=1e-4)
 
 
-def test_what_is_exact() -> None:
+def test_searches_with_exact_results() -> None:
     assert not CTranslate2Translator.unsupported(SearchConfig(beam=1))
     assert not CTranslate2Translator.unsupported(SearchConfig(beam=4, length_penalty=0.6, nbest=2))
     assert not CTranslate2Translator.unsupported(SearchConfig(beam=4, length_penalty=0, stop="ahead"))
@@ -134,7 +134,7 @@ def test_what_is_exact() -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_every_line_is_cut_at_its_own_length(make: Callable[..., Both], beam: int) -> None:
+def test_every_line_is_truncated_at_its_own_length(make: Callable[..., Both], beam: int) -> None:
     search = SearchConfig(max_length_factor=2, max_length_extra=1, beam=beam, nbest=beam)
     ours, theirs = make(search, end=-1.0)
     expected = ours.translate(LINES)
@@ -146,7 +146,7 @@ def test_every_line_is_cut_at_its_own_length(make: Callable[..., Both], beam: in
         assert other.score == pytest.approx(mine.score, abs=1e-5)
 
 
-def test_empty_lines_stay_and_the_order_is_kept(make: Callable[..., Both]) -> None:
+def test_empty_lines_and_the_order_are_preserved(make: Callable[..., Both]) -> None:
     _, theirs = make(SearchConfig(beam=1, max_length_factor=1))
     lines = ["", LINES[0], "   ", LINES[1], LINES[0], ""]
     counted: list[int] = []
@@ -159,7 +159,7 @@ def test_empty_lines_stay_and_the_order_is_kept(make: Callable[..., Both]) -> No
     assert theirs.translate([""])[0][0].text == ""
 
 
-def test_tokens_that_are_no_text_are_never_an_answer(make: Callable[..., Both]) -> None:
+def test_special_tokens_are_never_generated(make: Callable[..., Both]) -> None:
     ours, theirs = make(SearchConfig(beam=1, max_length_factor=1), special=3.0)
     expected, answers = ours.translate(LINES), theirs.translate(LINES)
     assert said(answers) == said(expected)
@@ -181,7 +181,7 @@ def test_scores_can_be_left_out(make: Callable[..., Both], beam: int) -> None:
             assert other[0].log_prob == pytest.approx(mine[0].log_prob, abs=1e-4)
 
 
-def test_given_targets_get_our_scores(make: Callable[..., Both]) -> None:
+def test_forced_targets_have_equal_scores(make: Callable[..., Both]) -> None:
     ours, theirs = make(SearchConfig())
     pairs = [(line, line[::-1]) for line in LINES] + [("a", ""), ("a b", "ä")]
     counted: list[int] = []
@@ -203,7 +203,7 @@ def test_a_line_that_is_too_long(make: Callable[..., Both], line: str) -> None:
         theirs.score([("a", "a " * 30)])
 
 
-def test_a_line_that_is_too_long_goes_to_torch_if_there_is_one(make: Callable[..., Both]) -> None:
+def test_a_line_that_is_too_long_is_translated_by_the_fallback(make: Callable[..., Both]) -> None:
     ours, theirs = make(SearchConfig(beam=1, max_length_factor=0.1), fallback=True)
     theirs._max_positions = 60
     lines = [LINES[0], "a " * 70, LINES[1]]
@@ -212,7 +212,7 @@ def test_a_line_that_is_too_long_goes_to_torch_if_there_is_one(make: Callable[..
     assert sum(counted) == len(lines)
 
 
-def test_what_goes_to_torch_is_searched_with_the_same_options(make: Callable[..., Both]) -> None:
+def test_the_fallback_uses_the_same_options(make: Callable[..., Both]) -> None:
     ours, theirs = make(SearchConfig(beam=2, max_length_factor=0.2, max_length_extra=4), end=-1.0)
     theirs._max_positions, line = 5, "a " * 8
     expected = ours.translate([line])
@@ -229,7 +229,7 @@ def test_a_beam_wider_than_the_vocabulary(make: Callable[..., Both]) -> None:
         theirs.translate(LINES, nbest=6)
 
 
-def test_it_refuses_what_it_cannot_do(make: Callable[..., Both]) -> None:
+def test_unsupported_requests_are_refused(make: Callable[..., Both]) -> None:
     _, theirs = make(SearchConfig())
     with pytest.raises(SeqloomError, match="does not support alignments"):
         theirs.translate(LINES, alignment=True)

@@ -76,7 +76,7 @@ def change(path: Path, **values: Any) -> None:
     path.write_text(json.dumps({key: value for key, value in tree.items() if value is not None}))
 
 
-def test_sines_and_cosines_are_apart_in_marian_and_alternate_here() -> None:
+def test_sines_and_cosines_are_separate_in_marian_and_alternate_in_seqloom() -> None:
     ours = sinusoids(torch.arange(9), 6)
     angles = torch.arange(9).unsqueeze(1) / 10_000 ** (torch.arange(0, 6, 2) / 6)
     theirs = torch.cat((angles.sin(), angles.cos()), dim=1)
@@ -84,7 +84,7 @@ def test_sines_and_cosines_are_apart_in_marian_and_alternate_here() -> None:
     torch.testing.assert_close(ours[:, alternating(6).argsort()], theirs)
 
 
-def test_weights_come_back_from_marians_names(ours: Path) -> None:
+def test_a_round_trip_of_the_weights(ours: Path) -> None:
     model, _ = load_model(Run.open(ours))
     there = blocks_to_marian(model.state_dict(), (1, 2), 16)
     assert there["model.decoder.layers.1.encoder_attn.v_proj.weight"].shape == (16, 16)
@@ -105,7 +105,7 @@ def test_weights_come_back_from_marians_names(ours: Path) -> None:
     ],
     ids=["joint", "separate", "tied target", "untied", "search"],
 )
-def test_a_run_comes_back_from_marian_as_it_was(options: dict[str, Any], tmp_path: Path) -> None:
+def test_a_round_trip_of_a_run(options: dict[str, Any], tmp_path: Path) -> None:
     run = make_run(tmp_path / "ours", **options)
     report = export_marian(run, tmp_path / "marian", LINES)
     assert (report.sentences, report.difference) == (3, 0.0)
@@ -126,7 +126,7 @@ def test_sentences_of_the_run_are_compared_if_none_are_given(tmp_path: Path) -> 
     assert export_marian(run, tmp_path / "marian").sentences == len(PAIRS), "without the one that has a code"
 
 
-def test_an_imported_run_is_a_run_as_any_other(copy: Path, tmp_path: Path) -> None:
+def test_an_imported_run_can_be_used_like_any_other(copy: Path, tmp_path: Path) -> None:
     change(copy / "generation_config.json", max_length=12)
     run = import_marian(copy, tmp_path / "run").run
     facts = describe(run)
@@ -138,7 +138,7 @@ def test_an_imported_run_is_a_run_as_any_other(copy: Path, tmp_path: Path) -> No
     assert len(scores) == 2
 
 
-def test_an_imported_run_can_be_trained_on(marian: Path, tmp_path: Path) -> None:
+def test_an_imported_run_can_be_fine_tuned(marian: Path, tmp_path: Path) -> None:
     run = import_marian(marian, tmp_path / "run").run
     (tmp_path / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS), encoding="utf-8")
     values = {
@@ -270,14 +270,14 @@ def test_missing_and_damaged_files_are_named(copy: Path, tmp_path: Path) -> None
         import_marian(copy, tmp_path / "run")
 
 
-def test_nothing_is_written_over(ours: Path, marian: Path) -> None:
+def test_nothing_is_overwritten(ours: Path, marian: Path) -> None:
     with pytest.raises(SeqloomError, match=r"ours already exists and is not empty"):
         import_marian(marian, ours)
     with pytest.raises(SeqloomError, match=r"marian already exists and is not empty"):
         export_marian(ours, marian)
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(ours: Path, marian: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(ours: Path, marian: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(SeqloomError, match=r"run cannot be written"):
         import_marian(marian, tmp_path / "file" / "run")
@@ -310,7 +310,7 @@ def test_a_run_that_marian_does_not_support_is_refused(
         export_marian(tmp_path / "ours", tmp_path / "marian")
 
 
-def test_an_export_that_went_wrong_is_noticed(
+def test_a_wrong_export_is_detected(
     ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*args: Any) -> dict[str, torch.Tensor]:
@@ -324,7 +324,7 @@ def test_an_export_that_went_wrong_is_noticed(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_plain_line_there_is_nothing_to_compare_on(ours: Path, tmp_path: Path) -> None:
+def test_without_a_plain_line_the_export_cannot_be_verified(ours: Path, tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match=r"no line on which to compare"):
         export_marian(ours, tmp_path / "marian", [">>fra<< a", " "])
 

@@ -106,7 +106,7 @@ def run_readme(folder: Path, lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"tags"}))
-def test_the_code_of_the_readme_translates_as_the_run(kind: str, make: Make, tmp_path: Path) -> None:
+def test_the_code_of_the_readme_translates_like_the_run(kind: str, make: Make, tmp_path: Path) -> None:
     run = make(kind)
     report = export_ctranslate2(run.folder, tmp_path / "model")
     plain = report["verified"]["plain"]
@@ -121,7 +121,7 @@ def test_the_code_of_the_readme_translates_as_the_run(kind: str, make: Make, tmp
     assert [found[0].text for found in again] == [one.text for one in best]
 
 
-def test_a_few_other_outputs_of_plain_ctranslate2_are_reported(
+def test_a_few_different_outputs_of_plain_ctranslate2_are_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A model that is not yet well trained proposes PAD or BOS, which take a place in the beam there."""
@@ -132,7 +132,7 @@ def test_a_few_other_outputs_of_plain_ctranslate2_are_reported(
     assert plain["first_other"]["ours"] != plain["first_other"]["theirs"]
 
 
-def test_the_code_of_the_readme_translates_as_an_int8_export(make: Make, tmp_path: Path) -> None:
+def test_the_code_of_the_readme_translates_like_an_int8_export(make: Make, tmp_path: Path) -> None:
     export_ctranslate2(make("default").folder, tmp_path / "int8", quantization="int8")
     best = [found[0] for found in load_exported(tmp_path / "int8").translate(LINES, nbest=1)]
     for output, one in zip(run_readme(tmp_path / "int8", LINES), best, strict=True):
@@ -184,7 +184,7 @@ def test_a_readme_whose_code_fails_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_plain_code_cannot_do_is_reported(make: Make, tmp_path: Path) -> None:
+def test_limits_of_the_plain_code_are_reported(make: Make, tmp_path: Path) -> None:
     run = make("tags")
     report = export_ctranslate2(run.folder, tmp_path / "model")
     tags, stop = report["notes"]
