@@ -1,4 +1,4 @@
-"""The layers of the package, kept by reading what every module imports."""
+"""Layers of the package, checked by the imports of every module."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ LAYERS = [
     {"cli", "__init__", "__main__"},
 ]
 LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}
-STRANGERS = [("decode", "training"), ("decode", "models"), ("training", "models")]
+INDEPENDENT = [("decode", "training"), ("decode", "models"), ("training", "models")]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def _unit(module: Path) -> str:
-    """The package or top-level module that a file belongs to; a module with a layer of its own is a unit."""
+    """Return the package or top-level module of a file; a module with its own layer is a unit too."""
     parts = module.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:2]) if ".".join(parts[:2]) in LAYER else parts[0]
 
 
 def _imports(tree: ast.AST) -> Iterator[str]:
-    """Every module that is imported, by its full name; `from seqloom import x` as seqloom.x."""
+    """Yield the full name of every imported module; `from seqloom import x` as seqloom.x."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -48,7 +48,7 @@ def _imports(tree: ast.AST) -> Iterator[str]:
 
 
 def _units(module: Path, *, shared: str = "") -> set[str]:
-    """The parts of seqloom that a module imports, other than its own; the module `shared` does not count."""
+    """Return the units of seqloom that a module imports, except its own and the module `shared`."""
     found = _imports(ast.parse(module.read_text(encoding="utf-8")))
     names = (name.split(".") for name in found if not (shared and name.startswith(shared)))
     imported = [parts for parts in names if parts[0] == "seqloom" and parts[1:] != ["__version__"]]
@@ -63,7 +63,7 @@ def test_imports_go_down_only() -> None:
         assert unit in LAYER, f"{unit} has no layer yet: give it one here and in the architecture document"
         faults += [f"{name} imports {one}" for one in _units(module) if LAYER[one] > LAYER[unit]]
         known = _units(module, shared="seqloom.models.base.")  # decoders know the base class, no model
-        faults += [f"{name} imports {one}" for one in known if (unit, one) in STRANGERS]
+        faults += [f"{name} imports {one}" for one in known if (unit, one) in INDEPENDENT]
     assert faults == []
 
 

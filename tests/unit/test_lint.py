@@ -1,4 +1,4 @@
-"""What executes or overwrites files on behalf of untrusted data does not pass the linter."""
+"""The linter rejects code that executes or overwrites files on behalf of untrusted data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which extras the targets of the Makefile install, as `make --dry-run` shows."""
+"""Extras that the targets of the Makefile install, according to `make --dry-run`."""
 
 from __future__ import annotations
 

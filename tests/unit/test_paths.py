@@ -1,4 +1,4 @@
-"""A path may be a string wherever a file or a folder is named in Python."""
+"""Every Python function that takes a path accepts a string."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TINY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
-    """A folder with two tables and a run that was trained on both."""
+    """Folder with two tables and a run that was trained on both."""
     folder = tmp_path_factory.mktemp("paths")
     tables = [folder / "a.tsv", folder / "b.tsv"]
     for table in tables:

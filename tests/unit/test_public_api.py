@@ -1,4 +1,4 @@
-"""The public names of every package: they exist, `dir` shows them, and nothing is imported before its use."""
+"""Public names of every package: they exist, `dir` shows them, and they are imported on first use."""
 
 from __future__ import annotations
 

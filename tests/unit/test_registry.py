@@ -73,7 +73,7 @@ def test_an_unknown_task_is_an_error() -> None:
 
 @pytest.fixture
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A registry that forgets what the test registers."""
+    """Registry that forgets the registrations of the test."""
     monkeypatch.setattr(registry, "_ARCHITECTURES", dict(architectures()))
     monkeypatch.setattr(registry, "_IMPORTED", set())
     monkeypatch.setattr(sys, "path", list(sys.path))

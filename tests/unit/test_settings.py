@@ -9,7 +9,7 @@ from seqloom.errors import SeqloomError
 from seqloom.settings import ModelSettings, Settings
 
 
-class _Part(Settings):
+class _Section(Settings):
     rate: float = Field(default=0.5, lt=1)
 
 
@@ -26,12 +26,12 @@ class _Model(ModelSettings):
 
 def test_unknown_options_are_errors() -> None:
     with pytest.raises(ValidationError, match="ratte"):
-        _Part.model_validate({"ratte": 1})
+        _Section.model_validate({"ratte": 1})
 
 
 def test_values_are_immutable() -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        _Part().rate = 1.0
+        _Section().rate = 1.0
 
 
 def test_the_size_fills_the_fields_and_an_explicit_field_wins() -> None:
@@ -73,9 +73,9 @@ def test_a_value_that_is_not_a_mapping_is_an_error() -> None:
     ],
 )
 def test_checked_options_fail_with_a_message(values: dict[str, Any], message: str, hint: str) -> None:
-    assert _Part.checked({"rate": 0.25}, "part").rate == 0.25
+    assert _Section.checked({"rate": 0.25}, "part").rate == 0.25
     with pytest.raises(SeqloomError) as caught:
-        _Part.checked(values, "part", "a.yaml")
+        _Section.checked(values, "part", "a.yaml")
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
@@ -84,8 +84,8 @@ def test_a_checked_size_names_the_known_ones() -> None:
         _Model.checked({"size": "huge"}, "model")
 
 
-class _Whole(Settings):
-    part: _Part = Field(default=_Part())
+class _Outer(Settings):
+    part: _Section = Field(default=_Section())
     ratio: int = 1
 
 
@@ -104,8 +104,8 @@ class _Whole(Settings):
     ],
 )
 def test_options_of_a_section_inside_a_section(values: dict[str, Any], message: str, hint: str) -> None:
-    assert _Whole.checked({"part": {"rate": 0.25}}, "whole").part.rate == 0.25
-    assert _Whole.sections() == {"part": _Part}
+    assert _Outer.checked({"part": {"rate": 0.25}}, "whole").part.rate == 0.25
+    assert _Outer.sections() == {"part": _Section}
     with pytest.raises(SeqloomError) as caught:
-        _Whole.checked(values, "whole", "a.yaml")
+        _Outer.checked(values, "whole", "a.yaml")
     assert (caught.value.message, caught.value.hint) == (message, hint)

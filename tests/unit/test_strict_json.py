@@ -1,4 +1,4 @@
-"""JSON without numbers that JSON does not have."""
+"""JSON without NaN and Infinity."""
 
 from __future__ import annotations
 

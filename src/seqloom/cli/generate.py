@@ -83,7 +83,9 @@ def generate(
     given = {name: value for name, value in given.items() if value is not None}
     if beam and given:
         flag = next(iter(given)).replace("_", "-")
-        raise SeqloomError(f"--beam and --{flag} exclude each other.", f"leave one out: --{flag} is for sampling")
+        raise SeqloomError(
+            f"--beam and --{flag} exclude each other.", f"leave one out: --{flag} is for sampling"
+        )
     if file and prompt:
         raise SeqloomError("Give a prompt or --file, not both.", "leave one of them out")
     number_of_texts = count or (1 if beam or temperature == 0 else _SAMPLES)

@@ -117,7 +117,10 @@ def score_derivations(options: ScoringOptions, examples: Iterator[Example], repo
 
 
 def _facts(
-    sums: _DerivationTotals, report: DataReport, lowest: Sequence[ScoredDerivation], unreachable: Sequence[ScoredDerivation]
+    sums: _DerivationTotals,
+    report: DataReport,
+    lowest: Sequence[ScoredDerivation],
+    unreachable: Sequence[ScoredDerivation],
 ) -> dict[str, Any]:
     return {
         "lines": sums.lines,

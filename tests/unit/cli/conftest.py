@@ -1,4 +1,4 @@
-"""Runs of every use, trained for two steps, and a way to call a command as a person does."""
+"""Runs of every task, trained for two steps, and a function to call a command like a user."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ACTS = ("is running.", "plays the guitar.", "sits on a red bench.", "are here!")
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
-    """A folder with the runs lm, mlm and restore (of text.txt; spans are hidden), and pairs (of pairs.tsv)."""
+    """Folder with the runs lm, mlm and restore (on text.txt, with hidden spans), and pairs (on pairs.tsv)."""
     folder = tmp_path_factory.mktemp("uses")
     lines = [f"{who} {act}" for who in WORDS for act in ACTS]
     (folder / "text.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -56,7 +56,7 @@ RECURRENT: dict[str, Any] = {
 
 @pytest.fixture(scope="session")
 def lstm(runs: Path) -> Path:
-    """A run of an LSTM with the vocabulary of the run pairs."""
+    """Run of an LSTM with the vocabulary of the run pairs."""
     values = {**RECURRENT, "model.name": "lstm-bilinear", "data.train": str(runs / "pairs.tsv")}
     continue_run(create(compose(values=values), runs / "lstm", quiet=True), quiet=True)
     return runs / "lstm"
@@ -64,7 +64,7 @@ def lstm(runs: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def back(runs: Path) -> Path:
-    """A run of an LSTM that translates from the second column of pairs.tsv to the first."""
+    """Run of an LSTM that translates from the second column of pairs.tsv to the first."""
     columns = {"data.source_column": "2", "data.target_column": "1"}
     values = {**RECURRENT, "model.name": "lstm-last", "data.train": str(runs / "pairs.tsv"), **columns}
     continue_run(create(compose(values=values), runs / "back", quiet=True), quiet=True)
@@ -73,7 +73,7 @@ def back(runs: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def exportable(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
-    """A folder with the runs `run` (a Transformer that every format can hold) and `ngram`, and lines.txt."""
+    """Folder with the runs `run` (a Transformer that every format supports) and `ngram`, and lines.txt."""
     folder = tmp_path_factory.mktemp("export")
     lines = [f"{a} {b}\t{b} {a.upper()}\n" for a in "abcdef" for b in "ghijk"]
     (folder / "pairs.tsv").write_text("".join(lines))
@@ -89,7 +89,7 @@ def exportable(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Pa
 
 
 class Result(NamedTuple):
-    """What a command printed and how it ended."""
+    """Output and exit code of a command."""
 
     code: int
     out: str
@@ -101,7 +101,7 @@ Command = Callable[..., Result]
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command in this process; an exception that escapes fails the test."""
+    """Return a function that runs a command in this process; an exception that escapes fails the test."""
 
     def run(*arguments: object, given: str = "") -> Result:
         monkeypatch.setattr(sys, "argv", ["seqloom", *map(str, arguments)])
@@ -117,7 +117,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def full_disk() -> Iterator[Callable[[int], None]]:
-    """Let this process write files of at most so many bytes: native code gets errors as from a full disk."""
+    """Limit the size of files that this process writes: native code gets errors as from a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -1,4 +1,4 @@
-"""`seqloom align` and `seqloom inspect alignment`: files in every form, one line per line, what they refuse."""
+"""`seqloom align` and `seqloom inspect alignment`: input formats, one output line per input line, errors."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ def test_forward_links_have_at_most_one_source_per_target_word(pairs: Path, comm
             assert len(set(ends)) == len(ends)
 
 
-def test_the_summary_has_link_counts_and_likelihoods(
-    pairs: Path, command: Command, tmp_path: Path
-) -> None:
+def test_the_summary_has_link_counts_and_likelihoods(pairs: Path, command: Command, tmp_path: Path) -> None:
     out = tmp_path / "links.txt"
     done = command("align", pairs, "--model", "ibm2", "--iterations", 3, "--out", out, "--json")
     found = json.loads(done.out)

@@ -1,4 +1,4 @@
-"""The column options of every command: one name, an effect or an error."""
+"""Column options of every command: one name, and an effect or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seqloom data`: what the commands print."""
+"""`seqloom data`: output of the commands."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def printed(*arguments: object, given: str | None = None) -> str:
 
 
 def sentence(*arguments: object) -> str:
-    """The error that the command leaves to the main program."""
+    """Return the error that the command leaves to the main program."""
     result = run(*arguments)
     assert isinstance(result.exception, SeqloomError), result.output
     return str(result.exception)

@@ -1,4 +1,4 @@
-"""The commands and the Python of docs/guides/decoding.md run as they stand there, with tiny models."""
+"""The commands and the Python code of docs/guides/decoding.md run as written, with tiny models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CODE = [block for kind, block in BLOCKS if kind == "python"]
 
 @pytest.fixture
 def here(runs: Path, lstm: Path, back: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the runs and files that the page names."""
+    """Folder with the runs and files that the page names."""
     (tmp_path / "runs").mkdir()
     for name, folder in (("mine", runs / "pairs"), ("lstm", lstm), ("back", back), ("lm", runs / "lm")):
         (tmp_path / "runs" / name).symlink_to(folder)

@@ -1,4 +1,4 @@
-"""`seqloom demo`: what it prints and where it writes."""
+"""`seqloom demo`: output and files."""
 
 from __future__ import annotations
 

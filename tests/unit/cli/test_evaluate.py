@@ -17,7 +17,7 @@ Command = Callable[..., Any]
 
 @pytest.fixture
 def files(runs: Path, tmp_path: Path, command: Command) -> list[Path]:
-    """What the run makes of text.txt, and two files of references that agree with parts of it."""
+    """Translations of text.txt by the run, and two files of references that agree with parts of them."""
     output = tmp_path / "output.txt"
     assert command("translate", runs / "pairs", runs / "text.txt", "--beam", 1, "--out", output).code == 0
     lines = output.read_text().splitlines()

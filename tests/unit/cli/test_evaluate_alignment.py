@@ -1,4 +1,4 @@
-"""`seqloom evaluate-alignment`: links of a file, and links read off a model's attention."""
+"""`seqloom evaluate-alignment`: links of a file, and links extracted from a model's attention."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def test_only_a_run_has_a_head_to_keep(command: Command, tmp_path: Path) -> None
     assert done.code == 2 and "--keep needs --run" in done.err
 
 
-def test_a_model_without_attention_is_an_error(runs: Path, back: Path, command: Command, tmp_path: Path) -> None:
+def test_a_model_without_attention_is_an_error(
+    runs: Path, back: Path, command: Command, tmp_path: Path
+) -> None:
     gold = tmp_path / "gold.txt"
     gold.write_text("0-0\n" * 20, encoding="utf-8")
     done = command("evaluate-alignment", runs / "pairs.tsv", gold, "--run", back)

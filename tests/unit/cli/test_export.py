@@ -1,4 +1,4 @@
-"""`seqloom export`, and `seqloom translate` with what it wrote."""
+"""`seqloom export`, and `seqloom translate` with its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands that draw have in common."""
+"""Behaviour shared by all commands that draw figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Command = Callable[..., Any]
 
 
 def _commands(command: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """The options of every command, by the words that name it."""
+    """Return the options of every command by its name."""
     if hasattr(command, "commands"):
         for inner in command.commands.values():
             yield from _commands(inner, f"{name} {inner.name}".strip())

@@ -1,4 +1,4 @@
-"""`seqloom fill`: what it prints, and what it refuses."""
+"""`seqloom fill`: output and errors."""
 
 from __future__ import annotations
 

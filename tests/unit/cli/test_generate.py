@@ -1,4 +1,4 @@
-"""`seqloom generate`: what it prints, and what it refuses."""
+"""`seqloom generate`: output and errors."""
 
 from __future__ import annotations
 

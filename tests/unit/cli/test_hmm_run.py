@@ -1,4 +1,4 @@
-"""Everything that shows or uses attention, on a tagger: each tag looks at its word and at nothing else."""
+"""Commands that show or use attention, on a tagger: each tag attends to its word and to nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_an_unseen_word_is_aligned_to_its_first_byte() -> None:
 
 
 def test_the_coverage_penalty_counts_words_without_attention(command: Callable[..., Any]) -> None:
-    """All words are tagged, so the answers are the same; but one that is cut leaves words out."""
+    """All words are tagged, so the outputs are the same, but a truncated output leaves words uncovered."""
     options = ("translate", TAGGER, "--json", "--nbest", "3")
     covered = ("--set", "search.coverage_penalty=0.5")
     plain, penalised, cut = (

@@ -1,4 +1,4 @@
-"""`seqloom info`: what it says of clipping and of cost, and draws of the gradients."""
+"""`seqloom info`: clipping, cost, and the figure of the gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run before its first step."""
+    """Run before its first step."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
     config = compose(values={**SETTINGS, "data.train": str(folder / "pairs.tsv")})
@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _reports(run: Path, *values: dict[str, Any]) -> None:
-    """Lets the run have reported these, 50 steps apart."""
+    """Write these records to the metrics of the run, 50 steps apart."""
     lines = [
         {"kind": "train", "step": 50 * number, "loss": 1.0, "seconds": 1.0 * number, **one}
         for number, one in enumerate(values, start=1)
@@ -45,7 +45,7 @@ def _reports(run: Path, *values: dict[str, Any]) -> None:
 
 
 def _said(run: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The words of the line on clipping."""
+    """Return the text of the line on clipping."""
     info(run)
     return [
         line.removeprefix("clipped").strip()
@@ -82,9 +82,7 @@ def test_shares_are_printed_as_percentages(
     assert said.startswith(words)
 
 
-def test_a_run_without_records_of_clipping_shows_none(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_without_records_of_clipping_shows_none(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     older: list[list[dict[str, Any]]] = [[], [{}, {}]]
     for reports in older:
         _reports(run, *reports)
@@ -104,14 +102,14 @@ def test_the_gradients_are_drawn_if_the_run_has_them(
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times are taken once or thrice, not for a second."""
-    monkeypatch.setattr(cost_measure, "MIN_SECONDS", 0.0)
+    """Measure times once or three times instead of for a second."""
+    monkeypatch.setattr(cost_measure, "ENOUGH", 0.0)
     monkeypatch.setattr(cost_measure, "TIMED_TOKENS", 1)
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A configuration without data."""
+    """Configuration without data."""
     file = tmp_path / "small.yaml"
     file.write_text("text: {vocab_size: 40}\nmodel: {size: tiny, width: 8, layers: 2}\n")
     return file
@@ -178,7 +176,9 @@ def test_the_cost_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     ],
     ids=str,
 )
-def test_options_that_need_a_run_are_refused_for_a_configuration(config: Path, options: dict[str, Any], message: str) -> None:
+def test_options_that_need_a_run_are_refused_for_a_configuration(
+    config: Path, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(SeqloomError, match=message) as caught:
         info(config, **{"cost": True, **options})
     assert caught.value.hint

@@ -1,4 +1,4 @@
-"""`seqloom inspect`: from a run directory or a configuration to numbers and a picture."""
+"""`seqloom inspect gradients`: numbers and a figure from a run directory or a configuration."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ model: {name: lstm-dot, size: tiny, width: 8}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of pairs, a configuration that names it and a run that was trained on it."""
+    """Folder with a table of pairs, a configuration that names it and a run that was trained on it."""
     folder: Path = tmp_path_factory.mktemp("inspect")
     table = folder / "pairs.tsv"
     table.write_text("".join(f"{i % 7} {i % 5}\t{i % 7} {i % 5} {i % 3}\n" for i in range(200)))
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def inspect(*arguments: object) -> str:
-    """What `inspect gradients` prints; an error passes through."""
+    """Return the output of `inspect gradients`; errors are not caught."""
     result = CliRunner().invoke(
         app, ["inspect", "gradients", *map(str, arguments)], catch_exceptions=False, env={"COLUMNS": "200"}
     )

@@ -1,4 +1,4 @@
-"""`seqloom inspect attention`: data, text and pictures, and what it refuses."""
+"""`seqloom inspect attention`: JSON, text, figures and errors."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def test_without_a_file_it_is_drawn_in_characters(runs: Path, command: Command) 
         ((TEXT, "--heads", "1 2"), "is not a dependency tree of"),
     ],
 )
-def test_requests_that_cannot_be_shown_are_errors(runs: Path, command: Command, given: tuple[Any, ...], message: str) -> None:
+def test_requests_that_cannot_be_shown_are_errors(
+    runs: Path, command: Command, given: tuple[Any, ...], message: str
+) -> None:
     done = command("inspect", "attention", runs / "pairs", *given)
     assert done.code == 2
     assert message in done.err

@@ -1,4 +1,4 @@
-"""`seqloom inspect hmm`: the states of a text as table, JSON and picture; what it refuses."""
+"""`seqloom inspect hmm`: states of a text as table, JSON and figure; errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAIRS = ("the man can fish\tD N X V", "the can is old\tD N X A", "the fish can s
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
-    """A folder with the runs `tags` and `text`."""
+    """Folder with the runs `tags` and `text`."""
     folder = tmp_path_factory.mktemp("hidden")
     (folder / "tags.tsv").write_text("".join(f"{pair}\n" for pair in PAIRS * 4), encoding="utf-8")
     (folder / "text.txt").write_text(

@@ -1,4 +1,4 @@
-"""`seqloom inspect search` and `seqloom translate --trace`: files, tables and what they refuse."""
+"""`seqloom inspect search` and `seqloom translate --trace`: files, tables and errors."""
 
 from __future__ import annotations
 

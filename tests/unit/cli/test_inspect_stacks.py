@@ -1,4 +1,4 @@
-"""`seqloom inspect stacks`: the table, JSON and picture of one search, and what it refuses."""
+"""`seqloom inspect stacks`: table, JSON and figure of one search; errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = "a man sits on a red bench."
 
 @pytest.fixture(scope="module")
 def phrases(runs: Path) -> Path:
-    """A run of a phrase-based model."""
+    """Run of a phrase-based model."""
     values = {
         "model.name": "phrase",
         "model.size": "tiny",

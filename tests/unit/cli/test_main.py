@@ -1,4 +1,4 @@
-"""The command itself: version, help, and how it ends."""
+"""The main command: version, help, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
 def test_an_error_is_printed_as_a_message_and_a_hint(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert raising(monkeypatch, SeqloomError("It broke.", "mend it")) == 2
-    assert capsys.readouterr() == ("", "error: It broke.\nhint:  mend it\n")
+    assert raising(monkeypatch, SeqloomError("It broke.", "fix it")) == 2
+    assert capsys.readouterr() == ("", "error: It broke.\nhint:  fix it\n")
     assert raising(monkeypatch, SeqloomError("It broke.")) == 2
     assert capsys.readouterr().err == "error: It broke.\n"
 

@@ -1,4 +1,4 @@
-"""`seqloom rerank`: the best of the n best by several models, fitted weights, and what it refuses."""
+"""`seqloom rerank`: best candidate by several models, fitted weights, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seqloom score`: what it counts, lists and writes, and what it refuses."""
+"""`seqloom score`: totals, worst lines, files and errors."""
 
 from __future__ import annotations
 

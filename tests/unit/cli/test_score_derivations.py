@@ -1,4 +1,4 @@
-"""`seqloom score` of a phrase model: model scores, and what it cannot say."""
+"""`seqloom score` of a phrase model: model scores, and targets without a derivation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Command = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def phrase(runs: Path) -> Path:
-    """A phrase run, fitted on pairs.tsv."""
+    """Run of a phrase model, fitted on pairs.tsv."""
     values = {"model.name": "phrase", "model.size": "tiny", "data.train": str(runs / "pairs.tsv")}
     continue_run(create(compose(values=values), runs / "derivations", quiet=True), quiet=True)
     return runs / "derivations"
@@ -27,7 +27,7 @@ def phrase(runs: Path) -> Path:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Three pairs that can be said, one that cannot, and one without a target."""
+    """Three pairs with a derivation, one without, and one without a target."""
     lines = (
         "a man\tA MAN",
         "the girl is running.\tTHE GIRL IS RUNNING.",

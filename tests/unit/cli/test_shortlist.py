@@ -1,4 +1,4 @@
-"""`seqloom shortlist`, and the commands that use what it writes."""
+"""`seqloom shortlist`, and the commands that use its table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lines(runs: Path) -> list[str]:
 
 @pytest.fixture
 def run(runs: Path, tmp_path: Path) -> Path:
-    """A copy of the run pairs, which has no shortlist."""
+    """Copy of the run pairs, which has no shortlist."""
     return Path(shutil.copytree(runs / "pairs", tmp_path / "run", symlinks=True))
 
 
@@ -69,7 +69,9 @@ def test_the_commands_of_the_page_run(
         assert done.code == 0, f"{line}\n{done.err}"
 
 
-def test_a_shortlist_can_be_learned_from_other_pairs(run: Path, command: Command, tmp_path: Path, runs: Path) -> None:
+def test_a_shortlist_can_be_learned_from_other_pairs(
+    run: Path, command: Command, tmp_path: Path, runs: Path
+) -> None:
     (tmp_path / "more.tsv").write_text((runs / "pairs.tsv").read_text() * 2)
     done = command("shortlist", run, "--data", tmp_path / "more.tsv", "--pairs", 10)  # every fourth of 32
     assert done.code == 0

@@ -1,4 +1,4 @@
-"""`seqloom translate` with several models, with drawn answers and by least risk; what it refuses."""
+"""`seqloom translate` with ensembles, sampling and minimum Bayes risk; errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def text(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("space", ["probability", "log"])
-def test_an_ensemble_averages_its_models(runs: Path, lstm: Path, command: Command, text: Path, space: Any) -> None:
+def test_an_ensemble_averages_its_models(
+    runs: Path, lstm: Path, command: Command, text: Path, space: Any
+) -> None:
     done = command(
         "translate", runs / "pairs", text, "--ensemble", lstm, "--ensemble-space", space, "--json", *SHORT
     )

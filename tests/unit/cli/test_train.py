@@ -1,4 +1,4 @@
-"""`seqloom train`: what it says in the end."""
+"""`seqloom train`: suggested next commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seqloom translate`: how hypotheses become lines."""
+"""`seqloom translate`: from hypotheses to output lines."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SECONDS = 60  # enough for a busy machine to import torch; a deadlock ends here
 
 @contextmanager
 def translating(run: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """Starts `seqloom translate --flush` with pipes, and kills it when it is stuck."""
+    """Start `seqloom translate --flush` with pipes; kill it if it hangs."""
     command = [sys.executable, "-m", "seqloom", "translate", str(run), "--flush", "--beam", "1", *options]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with subprocess.Popen(
@@ -43,7 +43,7 @@ def translating(run: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def ask(process: subprocess.Popen[str], line: str) -> str:
-    """Sends one line and waits for its output."""
+    """Send one line and wait for its output."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(f"{line}\n")
     return process.stdout.readline()

@@ -1,4 +1,4 @@
-"""`--import`: a model in a file of the user is trained and used by every command, and only on request."""
+"""`--import`: a model in a user's file is trained and used by every command, and only on request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Command = Callable[..., Any]
 
 @pytest.fixture
 def forget(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """A registry without models of the user; a call forgets what was imported since."""
+    """Registry without user models; a call forgets everything imported since."""
     ours = {name: entry for name, entry in architectures().items() if entry.home is None}
 
     def forgotten() -> None:

@@ -1,4 +1,4 @@
-"""n-gram runs to ARPA files and back, through the command line."""
+"""Export of n-gram runs to ARPA files and back, also from the command line."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_words_outside_the_vocabulary_are_refused(tmp_path: Path) -> None:
 
 @dataclass
 class Pieces:
-    """As much of a tokenizer as has names."""
+    """The part of a tokenizer that has names."""
 
     names: list[str]
 

@@ -1,4 +1,4 @@
-"""Exports accept only what is on their positive lists: anything added to the models later is refused."""
+"""Exports accept only values on their positive lists: anything added to the models later is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def settings_with(**changed: Any) -> TransformerSettings:
 
 
 class Extended(TransformerSettings):
-    """The options of a Transformer after somebody has added a kind of each, and an option."""
+    """Options of a Transformer after a new value of each, and a new option, have been added."""
 
     positions: PositionName | Literal["spiral"] = "sinusoidal"  # type: ignore[assignment]
     norm: NormName | Literal["scale"] = "layer"  # type: ignore[assignment]
@@ -43,7 +43,7 @@ class WithOption(TransformerSettings):
 
 @pytest.fixture
 def architecture(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Registers an architecture for one test."""
+    """Register an architecture for one test."""
 
     def add(name: str, settings: type[ModelSettings], build: Any = Transformer) -> None:
         monkeypatch.setitem(_ARCHITECTURES, name, Architecture(name, "", "", settings, build))
@@ -81,7 +81,7 @@ def test_a_new_option_is_refused_until_it_is_listed(format: Any, architecture: A
 
 def test_another_model_with_the_same_options_is_refused(format: Any, architecture: Any) -> None:
     class Changed(Transformer):
-        """Computes something else."""
+        """Model that computes something else."""
 
     architecture("changed", TransformerSettings, Changed)
     assert "model.name=changed" in (format.obstacle(settings_with(name="changed")) or "")

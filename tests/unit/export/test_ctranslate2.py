@@ -1,4 +1,4 @@
-"""Every shape that CTranslate2 can hold says there what it says here; every other one gets its sentence."""
+"""Every shape that CTranslate2 supports gives the same outputs there; every other one is an error."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ JOINT, APART = tokenizers(True), tokenizers(False)
 
 
 def build(pair: TokenizerPair, **options: Any) -> tuple[Transformer, TransformerSettings]:
-    """A model of random weights that gives PAD and BOS no chance, as training does."""
+    """Return a model with random weights that never generates PAD and BOS, like a trained one."""
     sizes = {"width": 16, "layers": 2, "heads": 2, "ffn": 24}
     settings = TransformerSettings.checked({**sizes, **options}, "model")
     torch.manual_seed(len(str(options)))
@@ -51,7 +51,7 @@ def build(pair: TokenizerPair, **options: Any) -> tuple[Transformer, Transformer
 
 
 def both(folder: Path, pair: TokenizerPair, **options: Any) -> tuple[TorchTranslator, CTranslate2Translator]:
-    """Our translator of a random model, whose answers are of many lengths, and CTranslate2's."""
+    """Return our translator of a random model, whose outputs have many lengths, and that of CTranslate2."""
     model, settings = build(pair, **options)
     ours = TorchTranslator(model, pair, SEARCH)
     found = {}
@@ -121,9 +121,7 @@ def test_a_wrong_weight_would_be_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quantization", ["int8", "int16", "float16"])
-def test_quantising_keeps_the_model_and_nearly_all_outputs(
-    quantization: str, tmp_path: Path
-) -> None:
+def test_quantising_keeps_the_model_and_nearly_all_outputs(quantization: str, tmp_path: Path) -> None:
     model, settings = build(JOINT, width=32)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     write_model(tmp_path, model, settings, JOINT, quantization)

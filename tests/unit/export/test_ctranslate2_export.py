@@ -1,4 +1,4 @@
-"""An export appears only if it says what the run says; and which engine is taken, when, and from where."""
+"""Verification of exports against the run, and selection of the engine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ GREEDY = {"beam": 1}
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run that has learned a little."""
+    """Run after a little training."""
     folder = tmp_path_factory.mktemp("run")
     lines = [f"{a} {b} {c}\t{c.upper()} {a}\n" for a in "abcdef" for b in "ghi" for c in "jklm"]
     (folder / "pairs.tsv").write_text("".join(lines))

@@ -1,4 +1,4 @@
-"""CTranslate2's search made to answer as ours does: lengths, ends, empty lines, order; what it cannot do."""
+"""Equal results of CTranslate2's search and ours: lengths, ends, empty lines, order; unsupported requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Both = tuple[TorchTranslator, CTranslate2Translator]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., Both]:
-    """Makes our translator and CTranslate2's of a model of random weights."""
+    """Return a function that builds our translator and CTranslate2's for a model with random weights."""
 
     def made(
         search: SearchConfig,
@@ -103,7 +103,7 @@ def test_with_a_length_penalty_the_stop_rule_matters(make: Callable[..., Both]) 
 def test_pad_and_bos_take_no_slot_in_a_beam(
     make: Callable[..., Both], special: float, beam: int, penalty: float
 ) -> None:
-    """Neither those that end up in a hypothesis nor those that only push another one out of the beam."""
+    """Neither those in a hypothesis nor those that only push another hypothesis out of the beam."""
     search = SearchConfig(
         beam=beam, nbest=beam, length_penalty=penalty, max_length_factor=1, max_length_extra=9
     )
@@ -113,7 +113,7 @@ def test_pad_and_bos_take_no_slot_in_a_beam(
 
 @pytest.mark.parametrize("end", [0.0, 2.0])
 def test_without_a_length_penalty_n_best_lists_are_equal(make: Callable[..., Both], end: float) -> None:
-    """CTranslate2 has another rule for when a sentence is done if the penalty is 0."""
+    """CTranslate2 uses another stop rule if the penalty is 0."""
     search = SearchConfig(beam=4, nbest=4, length_penalty=0, max_length_factor=1, max_length_extra=9)
     ours, theirs = make(search, end=end)
     assert not CTranslate2Translator.unsupported(search)

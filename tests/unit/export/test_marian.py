@@ -1,4 +1,4 @@
-"""Marian folders: read, written, refused. That the numbers are Marian's is checked in tests/oracle."""
+"""Marian folders: import, export and errors. tests/oracle checks that the numbers are Marian's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LINES = [source for source, _ in PAIRS[:3]]
 
 
 def make_run(folder: Path, **options: Any) -> Path:
-    """A run with random weights; nothing is trained but the tokenizer."""
+    """Create a run with random weights; only the tokenizer is trained."""
     tiny = {"model.width": 16, "model.heads": 2, "model.ffn": 20, "model.layers": 1, "model.decoder_layers": 2}
     values = {
         "model.name": "transformer-postnorm",
@@ -65,13 +65,13 @@ def marian(ours: Path) -> Path:
 
 @pytest.fixture
 def copy(marian: Path, tmp_path: Path) -> Path:
-    """A Marian folder to spoil."""
+    """Marian folder that a test may modify."""
     shutil.copytree(marian, tmp_path / "copy")
     return tmp_path / "copy"
 
 
 def change(path: Path, **values: Any) -> None:
-    """Sets keys of a JSON object; None removes one."""
+    """Set keys of a JSON object; None removes a key."""
     tree = {**json.loads(path.read_text()), **values}
     path.write_text(json.dumps({key: value for key, value in tree.items() if value is not None}))
 
@@ -310,9 +310,7 @@ def test_a_run_that_marian_does_not_support_is_refused(
         export_marian(tmp_path / "ours", tmp_path / "marian")
 
 
-def test_a_wrong_export_is_detected(
-    ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_export_is_detected(ours: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: Any) -> dict[str, torch.Tensor]:
         weights = blocks_to_marian(*args)
         weights["model.decoder.layers.1.fc2.bias"] += 1e-3 * torch.arange(16)

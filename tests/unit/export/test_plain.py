@@ -1,4 +1,4 @@
-"""An exported folder works with the lines of plain SentencePiece and CTranslate2 that its README shows."""
+"""An exported folder works with the code in its README, which uses only SentencePiece and CTranslate2."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ Make = Callable[[str], Run]
 
 @pytest.fixture(scope="module")
 def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
-    """Trains a run with such text options, once."""
+    """Return a function that trains a run with the given text options, once."""
     made: dict[str, Run] = {}
 
     def train(kind: str) -> Run:
@@ -88,7 +88,7 @@ def blocks(folder: Path) -> list[str]:
 
 
 def run_readme(folder: Path, lines: list[str]) -> list[str]:
-    """The outputs of the README's code, run in the folder as it stands there, with these lines."""
+    """Return the outputs of the README's code for these lines, run in the folder as written."""
     example, code = blocks(folder)
     variables: dict[str, Any] = {}
     before = Path.cwd()
@@ -124,7 +124,7 @@ def test_the_code_of_the_readme_translates_like_the_run(kind: str, make: Make, t
 def test_a_few_different_outputs_of_plain_ctranslate2_are_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A model that is not yet well trained proposes PAD or BOS, which take a place in the beam there."""
+    """A model that is not well trained proposes PAD or BOS, which take a slot in the beam of CTranslate2."""
     monkeypatch.chdir(GOLDEN)
     report = export_ctranslate2(golden_run("transformer"), tmp_path / "model")
     plain = report["verified"]["plain"]
