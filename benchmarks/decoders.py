@@ -28,7 +28,7 @@ from seqloom.types import UNK
 
 _HERE = Path(__file__).resolve().parent
 
-Interface = Literal["text", "ids", "pieces"]  # what a system reads and writes
+Interface = Literal["text", "ids", "pieces"]  # input and output of a system
 
 
 class DecodingSetup(Protocol):

@@ -190,11 +190,11 @@ def against_kenlm(words: Words) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.arpa"
         write_arpa(path, model.levels, words.names)
-        theirs = kenlm.Model(str(path))
+        kenlm_model = kenlm.Model(str(path))
     texts = [" ".join(words.names[word] for word in row) for row in words.held_out]
     count = sum(len(row) + 1 for row in words.held_out)
     began = time.process_time()
-    scores = [theirs.score(text, bos=True, eos=True) for text in texts]
+    scores = [kenlm_model.score(text, bos=True, eos=True) for text in texts]
     seconds = time.process_time() - began
     apart = max(
         abs(sum(model.score(row)) / math.log(10) - score)

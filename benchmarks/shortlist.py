@@ -178,7 +178,7 @@ def show(results: Sequence[Result], setup: Setup) -> None:
         for row in (result for result in results if result.beam == beam):
             held = setup.coverages[row.sizes] if row.sizes else None
             table.add_row(
-                "whole vocabulary" if row.sizes is None else f"{row.sizes[0]}:{row.sizes[1]}",
+                "full vocabulary" if row.sizes is None else f"{row.sizes[0]}:{row.sizes[1]}",
                 "–" if held is None else f"{held.mean_size:,.0f}",
                 "–" if row.union_size is None else f"{row.union_size:,.0f}",
                 "–" if held is None else f"{100 * held.share:.1f} %",

@@ -59,7 +59,7 @@ def evaluate_alignment(
     from seqloom.data.readers import check_tables
     from seqloom.evaluate.alignment import score_alignment
 
-    right = read_gold(gold, gold_from)
+    references = read_gold(gold, gold_from)
     if keep and not run:
         raise SeqloomError("--keep needs --run.", "add --run RUN")
     if not run:
@@ -70,12 +70,12 @@ def evaluate_alignment(
     else:
         links_by_name = {str(links): _read_links(links, links_from)}
     for rows in links_by_name.values():
-        if len(rows) != len(right):
+        if len(rows) != len(references):
             raise SeqloomError(
-                f"{links} has {len(rows):,} lines, but {gold} has {len(right):,}.",
+                f"{links} has {len(rows):,} lines, but {gold} has {len(references):,}.",
                 "both must have one line per sentence; cut the longer file, e.g. with head",
             )
-    scores = {name: score_alignment(rows, right) for name, rows in links_by_name.items()}
+    scores = {name: score_alignment(rows, references) for name, rows in links_by_name.items()}
     best = sorted(scores.items(), key=lambda item: item[1].aer)
     if keep and run:
         heads = [one for one in extractions if one.head]

@@ -72,15 +72,15 @@ def alignment(
 
     check_names(model, symmetrise)
     check_figure(out, style, AlignedPair.formats)
-    right = read_gold(gold, gold_from) if gold else []
+    references = read_gold(gold, gold_from) if gold else []
     words = list(read_words(data_config(pairs, source, target, source_column, target_column), DataReport()))
     if line > len(words):
         raise SeqloomError(
             f"There is no line {line:,}: the corpus has {len(words):,}.", "choose another --line"
         )
-    if gold and line > len(right):
+    if gold and line > len(references):
         raise SeqloomError(
-            f"There is no line {line:,} in {gold}: it has {len(right):,}.", "choose another --line"
+            f"There is no line {line:,} in {gold}: it has {len(references):,}.", "choose another --line"
         )
     numbers = words_to_ids(words, lowercase=lowercase, letters=letters)
     aligner, links = link(
@@ -88,7 +88,7 @@ def alignment(
     )
     forward, backward = aligner.posteriors(line - 1)
     chosen = [(i, j) for i, j in links[line - 1].tolist()]
-    pair = AlignedPair(*words[line - 1], forward, backward, chosen, right[line - 1] if gold else None)
+    pair = AlignedPair(*words[line - 1], forward, backward, chosen, references[line - 1] if gold else None)
     if out:
         write_figure(pair, out, style=style, title=f"Word alignment by {model}, {symmetrise}")
     if json_:

@@ -38,10 +38,10 @@ class Agreement:
 
 
 def compare(
-    lines: Sequence[str], ours: Sequence[list[Hypothesis]], theirs: Sequence[list[Hypothesis]]
+    lines: Sequence[str], original: Sequence[list[Hypothesis]], exported: Sequence[list[Hypothesis]]
 ) -> Agreement:
     """Compare the best outputs of both translators for the same lines, token by token."""
-    best = [(line, a[0], b[0]) for line, a, b in zip(lines, ours, theirs, strict=True)]
+    best = [(line, a[0], b[0]) for line, a, b in zip(lines, original, exported, strict=True)]
     different = [
         {"source": line, "ours": a.text, "theirs": b.text} for line, a, b in best if a.tokens != b.tokens
     ]
@@ -49,9 +49,9 @@ def compare(
     return Agreement(len(best), len(best) - len(different), max(gaps, default=0.0), next(iter(different), None))
 
 
-def score_difference(pairs: Sequence[Pair], ours: Scorer, theirs: Scorer) -> float:
+def score_difference(pairs: Sequence[Pair], original: Scorer, exported: Scorer) -> float:
     """Return the largest difference in log p of any token of the given targets, independent of any search."""
-    both = zip(ours.score(pairs), theirs.score(pairs), strict=True)
+    both = zip(original.score(pairs), exported.score(pairs), strict=True)
     return max(
         (abs(a - b) for x, y in both for a, b in zip(x.log_probs, y.log_probs, strict=True)), default=0.0
     )

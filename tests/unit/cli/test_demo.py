@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from seqloom import demo
-from seqloom.cli.demo import _unused_path, _program
+from seqloom.cli.demo import _program, _unused_path
 from seqloom.cli.main import app
 from seqloom.demo import DemoData, DemoPrediction, DemoResult, DemoTask
 from seqloom.evaluate.metrics import evaluate

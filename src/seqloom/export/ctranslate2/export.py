@@ -71,11 +71,11 @@ def export_ctranslate2(
         write_json(draft / EXPORT_REPORT, report)
         search = CTranslate2Translator.supported(config.search)
         assert isinstance(model, AutoregressiveModel)  # guaranteed by write_model
-        ours = TorchTranslator(model, tokenizers, search)
-        theirs = load_exported(draft).with_search(search.model_dump())
+        original = TorchTranslator(model, tokenizers, search)
+        exported = load_exported(draft).with_search(search.model_dump())
         code = plain_code(tokenizers, search, position_rows(config.model))
-        plain = verify_plain(code, draft, theirs, lines)
-        report["verified"] = {"on": origin, **_verify(ours, theirs, lines), "plain": plain.as_dict()}
+        plain = verify_plain(code, draft, exported, lines)
+        report["verified"] = {"on": origin, **_verify(original, exported, lines), "plain": plain.as_dict()}
         if quantization == "float32":
             _check_equal_outputs(report["verified"])
         write_json(draft / EXPORT_REPORT, report)
@@ -110,18 +110,18 @@ def load_exported(
     )
 
 
-def _verify(ours: TorchTranslator, theirs: CTranslate2Translator, lines: list[str]) -> dict[str, Any]:
+def _verify(original: TorchTranslator, exported: CTranslate2Translator, lines: list[str]) -> dict[str, Any]:
     """Compare both engines: greedy and beam outputs, and the token scores of the run's beam outputs."""
-    beam = max(2, ours.search.beam)
-    greedy, best = ours.translate(lines, beam=1, nbest=1), ours.translate(lines, beam=beam, nbest=1)
+    beam = max(2, original.search.beam)
+    greedy, best = original.translate(lines, beam=1, nbest=1), original.translate(lines, beam=beam, nbest=1)
     pairs = [(line, hypotheses[0].text) for line, hypotheses in zip(lines, best, strict=True)]
-    scorer = ForcedScorer(ours.model, ours.tokenizers, ours.search)
+    scorer = ForcedScorer(original.model, original.tokenizers, original.search)
     return {
         "answers": {
-            "greedy": compare(lines, greedy, theirs.translate(lines, beam=1, nbest=1)).as_dict(),
-            f"beam {beam}": compare(lines, best, theirs.translate(lines, beam=beam, nbest=1)).as_dict(),
+            "greedy": compare(lines, greedy, exported.translate(lines, beam=1, nbest=1)).as_dict(),
+            f"beam {beam}": compare(lines, best, exported.translate(lines, beam=beam, nbest=1)).as_dict(),
         },
-        "token_score_difference": score_difference(pairs, scorer, theirs),
+        "token_score_difference": score_difference(pairs, scorer, exported),
     }
 
 

@@ -16,7 +16,7 @@ VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 WEIGHTS = "model.safetensors"
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # theirs → ours
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # Marian → seqloom
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # the pieces of PAD, BOS, EOS and UNK
 MAX_PIECES = 10_000_000  # in a vocabulary; a file that claims more is damaged
 _COPY_AGAIN = "its files belong to different models; copy the folder again"
