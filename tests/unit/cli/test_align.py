@@ -123,7 +123,7 @@ def test_no_file_and_nothing_to_align_are_errors(command: Command, tmp_path: Pat
     path.write_text("a\t\n\tb\n", encoding="utf-8")
     done = command("align", path)
     assert done.code == 2
-    assert "none of 2 lines has words on both sides" in done.err
+    assert "none of the 2 lines has words on both sides" in done.err
 
 
 def test_one_pair_as_figure_and_json(pairs: Path, command: Command, tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_user_errors(table: Path, tmp_path: Path) -> None:
     assert "No file given" in sentence("check")
     assert "source and target must be given together" in sentence("check", "--source", table)
     assert "data.format in the options: input should be" in sentence("check", table, "--format", "xml")
-    assert "Give one corpus" in sentence("show", table, "--source", table, "--target", table)
+    assert "More than one corpus" in sentence("show", table, "--source", table, "--target", table)
     assert "no task called 'revers'" in sentence("make", "revers")
     assert "no data set called 'x'" in sentence("get", "x")
     assert "cannot be written" in sentence("make", "copy", "--out", tmp_path / "none" / "a.tsv")

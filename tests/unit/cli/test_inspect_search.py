@@ -39,7 +39,7 @@ def test_the_table_has_a_row_per_output_token(runs: Path, command: Command) -> N
         assert any(row[:1] == [one["token"]] and f"{one['margin']:.2f}" in row for row in rows)
     assert sum("closest to being pruned" in line for line in told.out.splitlines()) == 1
     assert f"score {tree['score']:.4f}, beam 5" in told.out
-    assert ("cut at the maximum length" in told.out) == (not tree["finished"])
+    assert ("truncated at the maximum length" in told.out) == (not tree["finished"])
 
 
 def test_an_output_can_start_with_a_prefix(runs: Path, command: Command) -> None:
