@@ -103,7 +103,7 @@ def test_the_gradients_are_drawn_if_the_run_has_them(
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure times once or three times instead of for a second."""
-    monkeypatch.setattr(cost_measure, "ENOUGH", 0.0)
+    monkeypatch.setattr(cost_measure, "MIN_SECONDS", 0.0)
     monkeypatch.setattr(cost_measure, "TIMED_TOKENS", 1)
 
 
