@@ -22,7 +22,7 @@ def stderr_console() -> Console:
     """Return the console for standard error; what is printed on it appears above the progress bar."""
     from rich.console import Console
 
-    return Console(stderr=True, markup=False, highlight=False)
+    return Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
 def count(done: float, total: float | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -119,7 +118,7 @@ def _open(path: Path, assignments: list[str]) -> tuple[str, nn.Module, TokenStor
             "give the --out of seqloom train, or a YAML file",
         )
     config = compose(path, assignments=assignments)
-    prepared = Corpus(config.data, config.text).prepare(say=lambda line: print(line, file=sys.stderr))
+    prepared = Corpus(config.data, config.text).prepare()
     return config.model.name, build_model(config, prepared.tokenizers), prepared.valid
 
 

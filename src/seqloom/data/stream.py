@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -16,6 +17,8 @@ from seqloom.data.report import DataReport
 from seqloom.data.store import Tokens
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -48,16 +51,9 @@ class WindowStream:
     how many of its pairs to pass by. Pairs that are dropped or held out count as done with their window.
     """
 
-    def __init__(
-        self,
-        source: PairSource,
-        *,
-        batch_tokens: int,
-        seed: int,
-        say: Callable[[str], None] = lambda line: None,
-    ) -> None:
+    def __init__(self, source: PairSource, *, batch_tokens: int, seed: int) -> None:
         self._source, self._mixture = source, source.mixture
-        self._batch_tokens, self._seed, self._say = batch_tokens, seed, say
+        self._batch_tokens, self._seed = batch_tokens, seed
 
     @property
     def per_epoch(self) -> int:
@@ -94,7 +90,7 @@ class WindowStream:
                     pair for reader, take in zip(readers, takes, strict=True) for pair in islice(reader, take)
                 )
                 yield current, number, self._tokens(examples, report)
-            self._tell(current, report, whole=first == 0)
+            self._report(current, report, whole=first == 0)
             first = 0
 
     def _endless(self, corpus: int, place: int) -> Iterator[Example]:
@@ -118,7 +114,7 @@ class WindowStream:
 
         return Tokens.of(kept(), self._source.encoder, report)
 
-    def _tell(self, epoch: int, report: DataReport, *, whole: bool) -> None:
+    def _report(self, epoch: int, report: DataReport, *, whole: bool) -> None:
         """Says what the epoch left out; if that was all, the search for a pair would never end."""
         if whole and not report.kept:
             raise SeqloomError(
@@ -126,4 +122,4 @@ class WindowStream:
                 "see data.max_length and data.valid_share",
             )
         if report.counts:
-            self._say(f"data: epoch {epoch + 1}: {report.summary()}")
+            logger.info(f"data: epoch {epoch + 1}: {report.summary()}")

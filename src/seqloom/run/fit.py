@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 
 from seqloom.data.corpus import Prepared
@@ -14,19 +15,21 @@ from seqloom.system import checked_threads
 from seqloom.training.checkpoint import TrainState
 from seqloom.training.run_log import RunLog
 
+logger = logging.getLogger(__name__)
+
 _STEP = 1  # the only checkpoint of a model that learns in one go
 
 
-def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False) -> TrainState:
+def fit_run(run: Run, config: Config, prepared: Prepared, *, progress: bool = False) -> TrainState:
     """Fit the model of a run, unless that is done: a fit that was interrupted starts again."""
     checkpoints = run.checkpoints()
     if (done := checkpoints.restore_state()) is not None:
         return done
     model = build_fitted(config, prepared.tokenizers)
     began = time.monotonic()
-    with RunLog(run.folder, quiet=quiet) as log:
+    with RunLog(run.folder, progress=progress) as log:
         unit = "texts" if config.data.is_text else "pairs"
-        log.say(f"{config.model.name}: {len(prepared.store):,} {unit}")
+        logger.info(f"{config.model.name}: {len(prepared.store):,} {unit}")
         figures = model.fit(
             FitData(
                 tokenizers=prepared.tokenizers,
@@ -35,7 +38,6 @@ def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False
                 valid_examples=prepared.valid_examples,
                 seed=config.train.seed,
                 threads=checked_threads(config.train.threads),
-                say=log.say,
             )
         )
         seconds = time.monotonic() - began
@@ -43,5 +45,5 @@ def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False
         log.record("valid", _STEP, {**figures, "seconds": seconds, "best": True})
         checkpoints.folder.mkdir(exist_ok=True)
         checkpoints.save(model.state_dict(), {}, state)
-        log.say(f"done after {duration(seconds)}")
+        logger.info(f"done after {duration(seconds)}")
     return state

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -26,6 +25,7 @@ from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import parse_metrics
 from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
 from seqloom.locks import locked
+from seqloom.log import console
 from seqloom.outputs import check_new_folder, only_writer
 from seqloom.progress import duration
 from seqloom.registry import architecture
@@ -44,10 +44,12 @@ from seqloom.training.checkpoint import (
     load_weights,
     weights_of,
 )
-from seqloom.training.run_log import RunLog
+from seqloom.training.run_log import Log, NullLog, RunLog
 from seqloom.training.trainer import Trainer
 from seqloom.training.validation import Validator
 from seqloom.training.warm_start import warm_start
+
+logger = logging.getLogger(__name__)
 
 _WARM_START = "warm-start.json"
 
@@ -94,7 +96,7 @@ def train(
 
 def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
     """Make a run directory that is ready to train; it appears when it is complete."""
-    with _created(config, Path(out), quiet) as run:
+    with console(quiet=quiet), _created(config, Path(out)) as run:
         return run
 
 
@@ -113,18 +115,18 @@ def create_and_train(
     were restarted because one of them died, they continue in the directory made before.
     """
     group = group or ProcessGroup()
-    with ExitStack() as until_trained:
+    with console(quiet=quiet, is_main=group.is_main), ExitStack() as until_trained:
         if group.is_main and restarted and out.is_dir():
             until_trained.enter_context(_only_trainer(Run.open(out)))
         elif group.is_main:
-            with _created(config, out, quiet) as run:
+            with _created(config, out) as run:
                 until_trained.enter_context(_only_trainer(run))
         group.barrier()
-        return _train(Run.open(out), quiet=quiet, progress=progress, group=group)
+        return _train(Run.open(out), progress=not quiet if progress is None else progress, group=group)
 
 
 @contextmanager
-def _created(config: Config, out: Path, quiet: bool) -> Iterator[Run]:
+def _created(config: Config, out: Path) -> Iterator[Run]:
     """Yield a new run directory; no other process can make it until the block ends."""
     _check_new(out)
     _check(config)
@@ -132,7 +134,7 @@ def _created(config: Config, out: Path, quiet: bool) -> Iterator[Run]:
     with only_writer(out):  # a folder that cannot be made is reported before the tokenizers are trained
         _check_new(out)
         with new_folder(out) as draft:
-            _fill(Run(draft), config, _printer(quiet))
+            _fill(Run(draft), config)
         yield Run(out)
 
 
@@ -146,15 +148,15 @@ def _check_new(out: Path) -> None:
         raise SeqloomError(f"{out} is no name for a new run directory.", "e.g. --out runs/first")
 
 
-def _fill(run: Run, config: Config, say: Callable[[str], None]) -> None:
+def _fill(run: Run, config: Config) -> None:
     """Prepare the data and write all that a run directory has before training."""
     others = config.train.init_from
-    prepared = Corpus(config.data, config.text).prepare(say, _shared_tokenizers(others))
+    prepared = Corpus(config.data, config.text).prepare(_shared_tokenizers(others))
     # What cannot be built is told before anything is written.
     model = None if _counts(config) else build_model(config, prepared.tokenizers)
     warm = warm_start(model, {name: _weights(name) for name in others}) if others and model else None
     for line in warm.summary() if warm else ():
-        say(f"start: {line}")
+        logger.info(f"start: {line}")
     write_atomically(run.config_file, sealed_text(config.to_yaml()))
     prepared.tokenizers.save(run.tokenizer_folder)
     prepared.report.save(run.folder / "data-report.json")
@@ -210,11 +212,11 @@ def continue_run(
     not reached them. Several processes train one model together; each of them calls this function.
     """
     group = group or ProcessGroup()
-    with _only_trainer(run) if group.is_main else nullcontext():
+    with console(quiet=quiet, is_main=group.is_main), _only_trainer(run) if group.is_main else nullcontext():
         if limits and group.is_main:
             change_limits(run, limits)
         group.barrier()
-        return _train(run, quiet=quiet, group=group)
+        return _train(run, progress=not quiet, group=group)
 
 
 @contextmanager
@@ -224,8 +226,7 @@ def _only_trainer(run: Run) -> Iterator[None]:
         yield
 
 
-def _train(run: Run, *, quiet: bool, progress: bool | None = None, group: ProcessGroup) -> TrainState:
-    quiet = quiet or not group.is_main
+def _train(run: Run, *, progress: bool, group: ProcessGroup) -> TrainState:
     config = run.config()
     if not config.data.has("train"):
         raise SeqloomError(
@@ -247,7 +248,7 @@ def _train(run: Run, *, quiet: bool, progress: bool | None = None, group: Proces
     if _counts(config):
         with _disk_errors(run):
             return group.broadcast(
-                fit_run(run, config, prepared, quiet=quiet) if group.is_main else TrainState()
+                fit_run(run, config, prepared, progress=progress) if group.is_main else TrainState()
             )
     newest = max(checkpoints.steps(), default=0)
     model = build_model(config, prepared.tokenizers)
@@ -261,18 +262,20 @@ def _train(run: Run, *, quiet: bool, progress: bool | None = None, group: Proces
     make_batch = collator(config.data.noise, prepared.tokenizers, config.train.seed, in_place=in_place)
     with (
         _disk_errors(run),
-        _log(run, config, newest, quiet, progress, group) as log,
-        _stop_on_signals(log.say) as stop,
+        _log(run, config, newest, progress, group) as log,
+        _stop_on_signals() as stop,
     ):
         for note in notes:
-            log.say(note)
+            logger.info(note)
         if newest == 0:
             unit = "texts" if config.data.is_text else "pairs"
             count = sum(weight.numel() for weight in model.parameters())
-            log.say(f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} {unit}")
+            logger.info(
+                f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} {unit}"
+            )
         if device.type == "cpu" and group.size == 1:
-            _warn_if_busy(log.say)
-        batches = prepared.batches(batch_tokens=config.train.batch_tokens, seed=config.train.seed, say=log.say)
+            _warn_if_busy()
+        batches = prepared.batches(batch_tokens=config.train.batch_tokens, seed=config.train.seed)
         # With sharding only the main process holds the full model.
         validating = ProcessGroup() if config.train.shard else group
         trainer = Trainer(
@@ -291,9 +294,9 @@ def _train(run: Run, *, quiet: bool, progress: bool | None = None, group: Proces
         )
         state = trainer.run()
         if state.finished:
-            log.say(f"done after {state.step:,} steps, {duration(state.seconds)}: {state.finished}")
+            logger.info(f"done after {state.step:,} steps, {duration(state.seconds)}: {state.finished}")
         else:
-            log.say(f"stopped at step {state.step:,}; go on with: seqloom resume {run.folder}")
+            logger.info(f"stopped at step {state.step:,}; go on with: seqloom resume {run.folder}")
     return state
 
 
@@ -320,30 +323,21 @@ def _disk_errors(run: Run) -> Iterator[None]:
 
 
 def _log(
-    run: Run, config: Config, step: int, quiet: bool, progress: bool | None, group: ProcessGroup
-) -> AbstractContextManager[RunLog]:
-    """Return the log of the main process; the others write theirs to a temporary folder."""
-    if group.is_main:
-        averaged = run.checkpoints().has_average()
-        tensorboard = config.train.tensorboard
-        return RunLog(
-            run.folder, step=step, averaged=averaged, tensorboard=tensorboard, quiet=quiet, progress=progress
-        )
-    return _unheard()
+    run: Run, config: Config, step: int, progress: bool, group: ProcessGroup
+) -> AbstractContextManager[Log]:
+    """Return the log of the run; only the main process writes it."""
+    if not group.is_main:
+        return NullLog()
+    averaged, tensorboard = run.checkpoints().has_average(), config.train.tensorboard
+    return RunLog(run.folder, step=step, averaged=averaged, tensorboard=tensorboard, progress=progress)
 
 
-@contextmanager
-def _unheard() -> Iterator[RunLog]:
-    with TemporaryDirectory() as folder, RunLog(Path(folder), quiet=True) as log:
-        yield log
-
-
-def _warn_if_busy(say: Callable[[str], None]) -> None:
+def _warn_if_busy() -> None:
     """Says so if other programs use the processors that our threads want: threads wait for one another."""
     threads, here = torch.get_num_threads(), os.cpu_count() or 1
     if threads > 1 and threads + (others := busy_elsewhere()) > here + 0.5:
         left = max(1, round(here - others))
-        say(
+        logger.info(
             f"other programs keep {others:.1f} of {here} processors busy, where {threads} threads are slow: "
             f"train.threads={left} may be faster"
         )
@@ -353,12 +347,8 @@ def _counts(config: Config) -> bool:
     return architecture(config.model.name).fitted
 
 
-def _printer(quiet: bool) -> Callable[[str], None]:
-    return lambda line: None if quiet else print(line, file=sys.stderr, flush=True)
-
-
 @contextmanager
-def _stop_on_signals(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
+def _stop_on_signals() -> Iterator[Callable[[], bool]]:
     """A question that turns true on Ctrl-C or SIGTERM; a second Ctrl-C interrupts at once."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -374,7 +364,7 @@ def _stop_on_signals(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]
     def stop() -> bool:
         if asked and not told:  # not told by the handler: it may have interrupted somebody who writes
             told.append(asked[0])
-            say(f"{asked[0]} received: saving")
+            logger.info(f"{asked[0]} received: saving")
         return bool(asked)
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}

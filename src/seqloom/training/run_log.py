@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
-import os
 import resource
 import sys
-import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from seqloom.files import write_atomically
-from seqloom.progress import ProgressBar, percentage, stderr_console
+from seqloom.log import IN_PROGRESS_BAR, LineFile, log_file
+from seqloom.progress import ProgressBar, percentage
+
+logger = logging.getLogger(__name__)
 
 _LARGEST = 1e100  # beyond any number that a run reports
 
@@ -24,42 +27,51 @@ class Log(Protocol):
 
     def progress(self, fraction: float, eta: float, values: dict[str, Any]) -> None: ...
     def record(self, kind: str, step: int, values: dict[str, Any]) -> None: ...
-    def say(self, line: str) -> None: ...
+
+
+class NullLog:
+    """The log of a process that reports nothing: all but the main process of a group."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+    def progress(self, fraction: float, eta: float, values: dict[str, Any]) -> None: ...
+    def record(self, kind: str, step: int, values: dict[str, Any]) -> None: ...
 
 
 class RunLog:
-    """metrics.jsonl and log.txt in the run directory, and the console: Rich on a terminal, lines elsewhere."""
+    """metrics.jsonl of a run, the progress bar, and log.txt with all messages logged meanwhile."""
 
     def __init__(
         self,
         folder: Path,
         *,
         step: int = 0,
-        averaged: bool = False,  # whether the mean of the last checkpoints is there, too
+        averaged: bool = False,  # whether the average of the last checkpoints exists
         tensorboard: bool = False,
-        quiet: bool = False,
-        progress: bool | None = None,  # shown unless `quiet`, if not given
+        progress: bool = True,  # show a progress bar, or progress lines without a terminal
     ) -> None:
+        self.folder, self.shows_progress = folder, progress
         _keep_until(folder / "metrics.jsonl", step, averaged)
-        self.metrics = Lines(folder / "metrics.jsonl")
-        self.text = Lines(folder / "log.txt")
-        self.quiet, self.shows_progress = quiet, not quiet if progress is None else progress
         self.board = _tensorboard(folder) if tensorboard else None
         self.bar = ProgressBar("training", total=1.0, describe=percentage, keep=True)
+        self._until_exit = ExitStack()
 
     def __enter__(self) -> Self:
+        self.metrics = LineFile(self.folder / "metrics.jsonl")
+        self._until_exit.callback(self.metrics.close)
+        self._until_exit.enter_context(log_file(self.folder / "log.txt"))
+        if self.board:
+            self._until_exit.callback(self.board.close)
         if self.shows_progress:
-            self.bar.__enter__()
+            self._until_exit.enter_context(self.bar)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.bar.__exit__(kind, error, trace)
-        if self.board:
-            self.board.close()
-        self.metrics.close()
-        self.text.close()
+        self._until_exit.__exit__(kind, error, trace)
 
     def progress(self, fraction: float, eta: float, values: dict[str, Any]) -> None:
         """Update the progress bar; cheap enough for every step."""
@@ -67,61 +79,16 @@ class RunLog:
             self.bar.update(fraction, seconds_left=eta, note=_short(values))
 
     def record(self, kind: str, step: int, values: dict[str, Any]) -> None:
-        """One line of metrics.jsonl, and of the console."""
+        """Append measurements to metrics.jsonl and log them."""
         entry = {"kind": kind, "step": step, **{name: _finite(value) for name, value in values.items()}}
-        self._write(self.metrics, json.dumps(entry))
+        self.metrics.append(json.dumps(entry))
         if self.board:
             for name, value in _scalars(kind, values):
                 self.board.add_scalar(name, value, step)
-        line = f"{kind} step {step:,}: {_short(values)}"
-        self._write(self.text, f"{time.strftime('%H:%M:%S')} {line}")
-        if kind != "train" or not self.bar.is_live:
-            self._print(line)
-
-    def say(self, line: str) -> None:
-        """A sentence for the person."""
-        self._write(self.text, f"{time.strftime('%H:%M:%S')} {line}")
-        self._print(line)
-
-    def _write(self, file: Lines, line: str) -> None:
-        """Adds a line; a disk that does not take it is told of, but ends no run."""
-        if (refusal := file.add(line)) is not None:
-            self._print(f"{file.path} cannot be written: {refusal.strerror}; its lines are kept in memory")
-
-    def _print(self, line: str) -> None:
-        if self.quiet:
-            return
-        if self.bar.is_live:
-            stderr_console().print(line)
-        else:
-            print(line, file=sys.stderr, flush=True)
-
-
-class Lines:
-    """A file that grows by lines, each forced to the disk; what the disk refuses goes with the next line."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-        self._waiting = b""
-
-    def add(self, line: str) -> OSError | None:
-        """None when the line and all before it are on the disk, else what the system said."""
-        self._waiting += line.encode(errors="replace") + b"\n"
-        return self._write()
-
-    def close(self) -> None:
-        self._write()
-        os.close(self._handle)
-
-    def _write(self) -> OSError | None:
-        try:
-            while self._waiting:
-                self._waiting = self._waiting[os.write(self._handle, self._waiting) :]
-            os.fsync(self._handle)
-        except OSError as error:
-            return error
-        return None
+        in_bar = kind == "train" and self.bar.is_live
+        logger.info(
+            "%s step %s: %s", kind, f"{step:,}", _short(values), extra=IN_PROGRESS_BAR if in_bar else None
+        )
 
 
 def _keep_until(file: Path, step: int, averaged: bool) -> None:

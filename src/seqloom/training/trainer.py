@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +34,8 @@ from seqloom.training.run_log import Log
 from seqloom.training.schedule import learning_rate
 from seqloom.training.step import retry_on_oom, split, too_large
 from seqloom.types import Batch
+
+logger = logging.getLogger(__name__)
 
 _AGAINST_DIVERGING = "lower train.learning_rate, lengthen train.warmup, or set train.clip=1"
 
@@ -175,7 +178,7 @@ class Trainer:
         if parts == 1:
             return
         if not self.metrics.split:
-            self.log.say(
+            logger.info(
                 f"step {self.state.step:,}: memory is not enough for the batch, so it is cut into {parts} "
                 f"parts; if this happens often, lower train.batch_tokens={self.config.batch_tokens}"
             )
@@ -250,7 +253,7 @@ class Trainer:
         values["gradient_norms"] = self.updater.layer_norms(metrics.updates[-1].parts)
         self.log.record("train", self.state.step, values)
         for warning in metrics.warnings(self.state.step):
-            self.log.say(warning)
+            logger.info(warning)
         self.state.skipped += metrics.skipped
         enough = self.state.step if self.state.finished else self.config.max_nonfinite
         if metrics.skipped_in_a_row >= min(enough, self.config.max_nonfinite):
@@ -292,7 +295,7 @@ class Trainer:
         else:
             state.worse += 1
         if not result.is_finite:
-            self.log.say(
+            logger.warning(
                 f"validation at step {state.step:,} is not finite (NaN or infinity), so its checkpoint cannot "
                 f"be the best; if this happens again, {_AGAINST_DIVERGING}"
             )
@@ -339,7 +342,7 @@ class Trainer:
             last = f"the last good one is that of step {steps[-1]:,}" if steps else "there is no earlier one"
             if state.finished or state.interim:
                 raise SeqloomError(problem, f"{last}; when the disk is well, seqloom resume goes on") from error
-            self.log.say(f"{problem} Training goes on; {last}.")
+            logger.warning(f"{problem} Training goes on; {last}.")
             return state.step in steps
 
     def _resume(self) -> TrainState:

@@ -38,8 +38,8 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def prepare(said: list[str] | None = None, **data: Any) -> Prepared:
-    return Corpus(DataConfig(**data), TEXT).prepare(say=(said if said is not None else []).append)
+def prepare(**data: Any) -> Prepared:
+    return Corpus(DataConfig(**data), TEXT).prepare()
 
 
 def texts(prepared: Prepared, store: TokenStore) -> set[str]:
@@ -54,15 +54,14 @@ def recorded(prepared: Prepared, folder: Path) -> Run:
     return run
 
 
-def test_every_pair_is_in_one_part_and_the_parts_share_none(table: Path) -> None:
-    said: list[str] = []
-    prepared = prepare(said, train=str(table), valid_share=0.2)
+def test_every_pair_is_in_one_part_and_the_parts_share_none(table: Path, messages: list[str]) -> None:
+    prepared = prepare(train=str(table), valid_share=0.2)
     train, valid = texts(prepared, prepared.train), texts(prepared, prepared.valid)
     assert len(prepared.train) + len(prepared.valid) == 200
     assert 20 <= len(prepared.valid) <= 60
     assert not train & {text for text in valid if "⁇" not in text}
     assert {example.target for example in prepared.valid_examples()} <= {f"t{i}" for i in range(200)}
-    assert said[-1] == "data: 200 of 200 lines kept"
+    assert messages[-1] == "data: 200 of 200 lines kept"
 
 
 def test_a_source_with_many_targets_does_not_straddle(tmp_path: Path) -> None:
@@ -92,12 +91,11 @@ def test_a_validation_file_is_used_as_it_is(table: Path, tmp_path: Path) -> None
     assert [example.source for example in prepared.valid_examples()] == ["s1 1", "s2 2"]
 
 
-def test_a_tiny_corpus_is_validated_on_its_training_pairs(tmp_path: Path) -> None:
+def test_a_tiny_corpus_is_validated_on_its_training_pairs(tmp_path: Path, messages: list[str]) -> None:
     path = tmp_path / "tiny.tsv"
     path.write_text("a\tb\nc\td\n")
-    said: list[str] = []
-    prepared = prepare(said, train=str(path), valid_share=0)
-    assert "validation measures the training pairs" in said[-1]
+    prepared = prepare(train=str(path), valid_share=0)
+    assert "validation measures the training pairs" in messages[-1]
     assert len(prepared.train) == 2
     assert prepared.valid is prepared.train
     assert [example.source for example in prepared.valid_examples()] == ["a", "c"]
@@ -192,7 +190,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_a_stream_holds_out_what_a_store_does_and_keeps_only_its_beginning(table: Path) -> None:
     stored, streamed = (prepare(train=str(table), valid_share=0.2, stream=stream) for stream in (False, True))
     assert texts(stored, stored.valid) == texts(streamed, streamed.valid)
-    batches = streamed.batches(batch_tokens=50, seed=1, say=print)
+    batches = streamed.batches(batch_tokens=50, seed=1)
     seen: list[str] = []
     for position, batch in batches.collated(0, 0, lambda tokens, indices, place: collate(tokens, indices)):
         if position.epoch:
@@ -203,13 +201,12 @@ def test_a_stream_holds_out_what_a_store_does_and_keeps_only_its_beginning(table
     assert (len(streamed.train), batches.per_epoch) == (200, 200)
 
 
-def test_a_stream_with_nothing_held_out_is_validated_on_its_beginning(table: Path) -> None:
-    said: list[str] = []
-    prepared = prepare(said, train=str(table), valid_share=0, valid_max=7, stream=True)
+def test_a_stream_with_nothing_held_out_is_validated_on_its_beginning(table: Path, messages: list[str]) -> None:
+    prepared = prepare(train=str(table), valid_share=0, valid_max=7, stream=True)
     assert [example.source for example in prepared.valid_examples()][:2] == ["s0 0", "s1 1"]
     assert len(prepared.valid) == 7
-    assert "validation measures the training pairs" in said[-1]
-    assert said[-2].endswith("200 of 200 lines kept; what the stream drops is told after each epoch")
+    assert "validation measures the training pairs" in messages[-1]
+    assert messages[-2].endswith("200 of 200 lines kept; what the stream drops is told after each epoch")
 
 
 def test_another_mixture_needs_no_other_store(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,11 +264,11 @@ def test_a_pipe_in_place_of_frames_is_refused(tmp_path: Path) -> None:
     table = tmp_path / "sequences.tsv"
     table.write_text(f"{tmp_path}/pipe.npy\tone\n" * 3)
     with pytest.raises(SeqloomError, match="it is a pipe or a device"):
-        prepare_frames(table).prepare(say=lambda line: None)
+        prepare_frames(table).prepare()
 
 
 def test_files_of_features_are_a_corpus_but_for_those_that_cannot_be_read(sequences: Path) -> None:
-    prepared = prepare_frames(sequences).prepare(say=lambda line: None)
+    prepared = prepare_frames(sequences).prepare()
     assert len(prepared.train) == len(prepared.valid) == 8
     assert prepared.train.features == 2
     assert [example.line for example in prepared.valid_examples()] == list(range(1, 9))
@@ -287,7 +284,7 @@ def test_what_is_held_out_does_not_depend_on_where_the_files_are(
 
     def held_out(path: str) -> list[int]:
         data = DataConfig(train=(path,), valid_share=0.5)
-        return [e.line for e in Corpus(data, text).prepare(say=lambda line: None).valid_examples()]
+        return [e.line for e in Corpus(data, text).prepare().valid_examples()]
 
     found = held_out(str(sequences))
     assert 0 < len(found) < 8
@@ -301,7 +298,7 @@ def test_what_is_held_out_does_not_depend_on_where_the_files_are(
 
 def test_a_resumed_run_notices_that_a_file_of_features_has_changed(sequences: Path, tmp_path: Path) -> None:
     corpus, run = prepare_frames(sequences), Run(tmp_path / "run")
-    prepared = corpus.prepare(say=lambda line: None)
+    prepared = corpus.prepare()
     prepared.tokenizers.save(run.tokenizer_folder)
     write_json(run.data_file, prepared.record.model_dump())
     assert len(corpus.reopen(run.data_record(), run.tokenizers()).train) == 8

@@ -18,6 +18,7 @@ from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.load import load
 from seqloom.training import validation
+from support.logs import unconfigured_logging
 
 SETTINGS: dict[str, Any] = {
     "model.width": 8,
@@ -75,15 +76,15 @@ def test_an_empty_folder_may_be_filled_and_another_not(table: Path, tmp_path: Pa
 
 
 def test_a_cache_that_cannot_be_written_is_reported_before_the_tokenizers_are_trained(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: list[str]
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(table / "cache"))
     with pytest.raises(SeqloomError, match="cache folder"):
         pipeline.create(compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "run")
-    assert "tokenizer" not in capsys.readouterr().err
+    assert messages == []
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
     pipeline.create(compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "run")
-    assert "tokenizer: training on" in capsys.readouterr().err
+    assert "tokenizer: training on" in messages[0]
 
 
 def test_what_cannot_be_built_leaves_nothing(table: Path, tmp_path: Path) -> None:
@@ -155,7 +156,8 @@ def test_quiet_says_nothing_and_otherwise_lines(
 ) -> None:
     run(table, tmp_path / "quiet")
     assert capfd.readouterr() == ("", "")
-    pipeline.train(table, out=tmp_path / "loud", size="tiny", settings=SETTINGS)
+    with unconfigured_logging():
+        pipeline.train(table, out=tmp_path / "loud", size="tiny", settings=SETTINGS)
     told = capfd.readouterr().err
     assert "60 of 60 lines kept" in told
     assert "done after 4 steps" in told
@@ -184,14 +186,13 @@ def test_training_in_another_thread(table: Path, tmp_path: Path) -> None:
     assert (tmp_path / "run" / "checkpoints" / "best").exists()
 
 
-def test_a_signal_is_remembered_and_the_second_interrupt_is_not_waited_for() -> None:
+def test_a_signal_is_remembered_and_the_second_interrupt_is_not_waited_for(messages: list[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
-    said: list[str] = []
-    with pipeline._stop_on_signals(said.append) as stop:
+    with pipeline._stop_on_signals() as stop:
         assert not stop()
         os.kill(os.getpid(), signal.SIGINT)
         assert stop()
-        assert said == ["SIGINT received: saving"]
+        assert messages == ["SIGINT received: saving"]
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before

@@ -43,16 +43,12 @@ class Memory:
     def __init__(self) -> None:
         self.records: list[tuple[str, int, dict[str, Any]]] = []
         self.fractions: list[float] = []
-        self.said: list[str] = []
 
     def progress(self, fraction: float, eta: float, values: dict[str, Any]) -> None:
         self.fractions.append(fraction)
 
     def record(self, kind: str, step: int, values: dict[str, Any]) -> None:
         self.records.append((kind, step, values))
-
-    def say(self, line: str) -> None:
-        self.said.append(line)
 
     def steps(self, kind: str) -> list[int]:
         return [step for named, step, _ in self.records if named == kind]

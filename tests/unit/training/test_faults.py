@@ -148,7 +148,7 @@ def begin(make: Make, folder: Path, told: Acknowledged | None = None, **options:
     trainer = make(folder.name, **{**OPTIONS, **options})
     trainer.checkpoints.recover()
     newest = max(trainer.checkpoints.steps(), default=0)
-    with RunLog(folder, step=newest, averaged=trainer.checkpoints.has_average(), quiet=True) as log:
+    with RunLog(folder, step=newest, averaged=trainer.checkpoints.has_average(), progress=False) as log:
         trainer.log = log
         trainer.validate = lambda: _measured(trainer.model)
         save, record = trainer.checkpoints.save, log.record
@@ -305,7 +305,7 @@ def new_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         None,
         {"data.train": str(pairs), "text.tokenizer": "word", "text.byte_fallback": False, "model.size": "tiny"},
     )
-    prepared = Corpus(config.data, config.text).prepare(lambda line: None)
+    prepared = Corpus(config.data, config.text).prepare()
     monkeypatch.setattr(Corpus, "prepare", lambda *_: prepared)
     return lambda name: create(config, tmp_path / name, quiet=True).folder
 

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import errno
 import json
+import logging
 import math
 import os
 from pathlib import Path
 
 import pytest
 
+from seqloom.log import console
 from seqloom.training.run_log import RunLog, clipping, peak_memory_mb
 
 
@@ -16,9 +18,9 @@ def _lines(folder: Path) -> list[dict[str, object]]:
 
 
 def test_records_are_lines_of_json_and_of_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with RunLog(tmp_path) as log:
+    with console(force=True), RunLog(tmp_path) as log:
         log.record("train", 50, {"loss": 1.23456789, "tokens_per_second": 12345.6, "seconds": 3.0})
-        log.say("done [bold]")
+        logging.getLogger("seqloom.training").info("done [bold]")
         log.progress(0.5, 10.0, {"loss": 1.0})  # moves a bar, and there is none
     assert _lines(tmp_path) == [
         {"kind": "train", "step": 50, "loss": 1.23456789, "tokens_per_second": 12345.6, "seconds": 3.0}
@@ -32,11 +34,11 @@ def test_records_are_lines_of_json_and_of_text(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_quiet_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with RunLog(tmp_path, quiet=True) as log:
+    with console(force=True, quiet=True), RunLog(tmp_path, progress=False) as log:
         log.record("valid", 5, {"loss": 1.0})
-        log.say("hello")
     assert capsys.readouterr() == ("", "")
     assert len(_lines(tmp_path)) == 1
+    assert (tmp_path / "log.txt").read_text().endswith("valid step 5: loss 1\n")
 
 
 def test_progress_can_be_shown_alone(
@@ -44,27 +46,26 @@ def test_progress_can_be_shown_alone(
 ) -> None:
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    with RunLog(tmp_path, quiet=True, progress=True) as log:
+    with console(force=True, quiet=True), RunLog(tmp_path) as log:
         now += 10
         log.record("train", 5, {"loss": 1.0})
-        log.say("hello")
         log.progress(0.5, 10.0, {"loss": 1.0})
     assert capsys.readouterr().err == "training: 50 %, about 10 s left: loss 1\n"
 
 
 def test_a_resumed_run_drops_what_it_will_take_again(tmp_path: Path) -> None:
-    with RunLog(tmp_path, quiet=True) as log:
+    with RunLog(tmp_path, progress=False) as log:
         for step in (10, 20, 30):
             log.record("train", step, {"loss": step / 10})
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "train", "st')  # the run was killed while it wrote
-    with RunLog(tmp_path, step=20, quiet=True) as log:
+    with RunLog(tmp_path, step=20, progress=False) as log:
         log.record("train", 30, {"loss": 9.0})
     assert [(line["step"], line["loss"]) for line in _lines(tmp_path)] == [(10, 1.0), (20, 2.0), (30, 9.0)]
 
 
 def test_a_line_is_on_disk_as_soon_as_it_is_recorded(tmp_path: Path) -> None:
-    with RunLog(tmp_path, quiet=True) as log:
+    with RunLog(tmp_path, progress=False) as log:
         log.record("train", 1, {"loss": 1.0})
         assert len(_lines(tmp_path)) == 1
 
@@ -73,7 +74,7 @@ def test_a_bar_is_drawn_on_a_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    with RunLog(tmp_path) as log:
+    with console(force=True), RunLog(tmp_path) as log:
         assert log.bar.is_live
         log.progress(0.25, 90.0, {"loss": 1.5})
         log.record("train", 2, {"loss": 3.0})
@@ -81,14 +82,14 @@ def test_a_bar_is_drawn_on_a_terminal(
     printed = capsys.readouterr().err
     assert "training" in printed and "25 %, about 2 min left: loss 1.5" in printed
     assert "valid step 3" in printed and "train step 2" not in printed
-    assert len(_lines(tmp_path)) == 2
+    assert len(_lines(tmp_path)) == len((tmp_path / "log.txt").read_text().splitlines()) == 2
 
 
 def test_clipping_is_said_when_it_happens_and_layers_are_left_to_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     norms = {"encoder.0": 0.5, "output": math.inf}
-    with RunLog(tmp_path) as log:
+    with console(force=True), RunLog(tmp_path) as log:
         log.record("train", 1, {"loss": 1.0, "clipped": 0.0, "clip_factor": 1.0, "gradient_norms": norms})
         log.record("train", 2, {"loss": 1.0, "clipped": 0.125, "clip_factor": 0.71, "gradient_norms": norms})
         log.record("train", 3, {"loss": 1.0, "clipped": 1.0, "clip_factor": 0.5, "gradient_norms": norms})
@@ -113,7 +114,7 @@ class _Board:
 
 def test_tensorboard_groups_the_norms_of_the_layers(tmp_path: Path) -> None:
     board = _Board()
-    with RunLog(tmp_path, quiet=True) as log:
+    with RunLog(tmp_path, progress=False) as log:
         log.board = board
         log.record(
             "train", 7, {"loss": 1.0, "clipped": 0.5, "gradient_norms": {"encoder.0": 0.5, "output": 2.0}}
@@ -165,7 +166,7 @@ def test_what_the_disk_refuses_goes_with_the_next_line(
         room[0] -= written
         return written
 
-    with RunLog(tmp_path) as log:
+    with console(force=True), RunLog(tmp_path) as log:
         monkeypatch.setattr(os, "write", small)
         log.record("train", 1, {"loss": 1.0})
         assert "metrics.jsonl cannot be written: No space left on device" in capsys.readouterr().err
@@ -179,7 +180,7 @@ def test_the_last_line_is_tried_once_more(tmp_path: Path, monkeypatch: pytest.Mo
     def full(handle: int, content: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with RunLog(tmp_path, quiet=True) as log:
+    with RunLog(tmp_path, progress=False) as log:
         with monkeypatch.context() as patch:
             patch.setattr(os, "write", full)
             log.record("train", 1, {"loss": 1.0})
@@ -189,10 +190,10 @@ def test_the_last_line_is_tried_once_more(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("averaged", [True, False])
 def test_an_average_that_is_not_there_was_not_recorded(tmp_path: Path, averaged: bool) -> None:
-    with RunLog(tmp_path, quiet=True) as log:
+    with RunLog(tmp_path, progress=False) as log:
         log.record("valid", 4, {"loss": 1.0})
         log.record("average", 4, {"loss": 1.0})
-    with RunLog(tmp_path, step=4, averaged=averaged, quiet=True):
+    with RunLog(tmp_path, step=4, averaged=averaged, progress=False):
         pass
     assert [line["kind"] for line in _lines(tmp_path)] == (["valid", "average"] if averaged else ["valid"])
 

@@ -84,12 +84,14 @@ def test_early_stopping_and_the_best_checkpoint(make_trainer: Make) -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_a_validation_that_is_not_finite_never_becomes_the_best(make_trainer: Make, bad: float) -> None:
+def test_a_validation_that_is_not_finite_never_becomes_the_best(
+    make_trainer: Make, bad: float, messages: list[str]
+) -> None:
     trainer = make_trainer(max_steps=12, validate=_goals(bad, -3.0, bad))
     state = trainer.run()
     assert (state.best, state.best_step, state.worse) == (-3.0, 8, 1)
     assert os.readlink(trainer.checkpoints.folder / "best") == "step-8"
-    assert [line.split(" is not finite")[0] for line in trainer.log.said] == [
+    assert [line.split(" is not finite")[0] for line in messages] == [
         "validation at step 4",
         "validation at step 12",
     ]
@@ -393,14 +395,14 @@ def _refusing(trainer: Any, *steps: int) -> None:
     trainer.checkpoints.save = refuse
 
 
-def test_a_full_disk_does_not_end_a_run_that_saves_again_later(make_trainer: Make) -> None:
+def test_a_full_disk_does_not_end_a_run_that_saves_again_later(make_trainer: Make, messages: list[str]) -> None:
     whole = make_trainer("whole", max_steps=12, validate=_goals(1, 5, 3))
     whole.run()
     trainer = make_trainer("full", max_steps=12, validate=_goals(1, 5, 3))
     _refusing(trainer, 8)
     state = trainer.run()
     assert trainer.checkpoints.steps() == [4, 12]
-    assert trainer.log.said == [
+    assert messages == [
         "The checkpoint of step 8 cannot be written: No space left on device. "
         "Training goes on; the last good one is that of step 4."
     ]
@@ -422,12 +424,12 @@ def test_a_full_disk_at_the_end_is_an_error_and_the_run_can_go_on(make_trainer: 
     assert make_trainer(max_steps=8).run().finished == "reached train.max_steps=8"
 
 
-def test_a_full_disk_from_the_beginning(make_trainer: Make) -> None:
+def test_a_full_disk_from_the_beginning(make_trainer: Make, messages: list[str]) -> None:
     trainer = make_trainer(max_steps=8)
     _refusing(trainer, 4, 8)
     with pytest.raises(SeqloomError) as caught:
         trainer.run()
-    assert "there is no earlier one" in trainer.log.said[0]
+    assert "there is no earlier one" in messages[0]
     assert caught.value.hint.startswith("there is no earlier one; ")
 
 

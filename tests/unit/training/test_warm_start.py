@@ -15,6 +15,7 @@ from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.train import continue_run, create
 from seqloom.tensors import read_tensors
+from support.logs import unconfigured_logging
 
 WORDS = ["red", "blue", "dog", "cat", "runs", "sits", "the", "a"]
 
@@ -99,7 +100,8 @@ def test_what_does_not_fit_is_told(folder: Path) -> None:
 
 
 def test_the_summary_goes_by_parts(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run(folder, "pairs.tsv", "told", quiet=False, **{"train.init_from": str(folder / "mlm")})
+    with unconfigured_logging():
+        run(folder, "pairs.tsv", "loud", quiet=False, **{"train.init_from": str(folder / "mlm")})
     said = capfd.readouterr().err
     assert "start: decoder: fresh" in said
     assert f"parameters from {folder / 'mlm'}" in said

@@ -70,7 +70,6 @@ class HiddenLanguageModel(StepModel):
             seed=lesson.seed,
             iterations=settings.iterations,
             tolerance=settings.tolerance,
-            say=lesson.say,
         )
         self.load_state_dict(fit.model.state_dict())
         figures = {"iterations": float(len(fit.history)), "train_perplexity": self._perplexity(texts)}

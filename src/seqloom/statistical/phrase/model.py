@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
@@ -31,6 +32,8 @@ from seqloom.statistical.state_reader import StateReader, expect
 from seqloom.system import checked_threads
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Vocabularies
+
+logger = logging.getLogger(__name__)
 
 
 class PhraseSettings(ModelSettings):
@@ -113,7 +116,7 @@ class PhraseModel:
                 f"No phrase was found in {len(lesson.train):,} training pairs: no known words could be linked.",
                 "see that sources and targets are translations of each other, and raise text.vocab_size",
             )
-        lesson.say(f"{len(self.table):,} phrase pairs")
+        logger.info(f"{len(self.table):,} phrase pairs")
         figures = {"phrase_pairs": float(len(self.table))}
         if self.settings.weights == "tuned":
             reached = self._tune(lesson)
@@ -130,14 +133,14 @@ class PhraseModel:
         settings, tokenizers = self.settings, lesson.tokenizers
         sizes = tokenizers.source.size, tokenizers.target.size  # an error if sources are no text
         sources, targets = _pairs(lesson.train)
-        lesson.say("aligning words")
+        logger.info("aligning words")
         links = align(
             list(zip(sources, targets, strict=True)),
             model=settings.aligner,
             symmetrise=settings.symmetrise,
             threads=lesson.threads,
         )
-        lesson.say("extracting phrases")
+        logger.info("extracting phrases")
         return build_table(
             sources,
             targets,
@@ -153,15 +156,15 @@ class PhraseModel:
         """The BLEU that the tuned weights reached; None if there was nothing to tune on."""
         pairs = [(one.source, one.target) for one in lesson.valid_examples() if one.source and one.target]
         if not pairs:
-            lesson.say("no validation pairs: the weights are not tuned")
+            logger.info("no validation pairs: the weights are not tuned")
             return None
         random = np.random.default_rng(lesson.seed)
         size = min(len(pairs), self.settings.tune_sentences)
         chosen = [pairs[i] for i in sorted(random.choice(len(pairs), size, replace=False))]
-        lesson.say(f"tuning the weights on {size:,} validation pairs")
+        logger.info(f"tuning the weights on {size:,} validation pairs")
         decode = self._nbest_lists(chosen, lesson)
         rounds = self.settings.tune_rounds
-        self.weights, reached = tune(decode, self.weights, rounds=rounds, seed=lesson.seed, say=lesson.say)
+        self.weights, reached = tune(decode, self.weights, rounds=rounds, seed=lesson.seed)
         return reached
 
     def _nbest_lists(

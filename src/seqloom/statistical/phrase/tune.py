@@ -8,6 +8,7 @@ highest BLEU of a whole decoding are taken in the end.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from seqloom.statistical.phrase.bleu import SIZE, Counts, bleu
 from seqloom.statistical.phrase.features import TUNED, Vector
+
+logger = logging.getLogger(__name__)
 
 _EPOCHS = 60  # passes over the lists in a round
 _STEP = 0.01  # the longest step, C in the paper
@@ -33,9 +36,7 @@ class ScoredCandidate(NamedTuple):
 Decode = Callable[[Vector], Sequence[ScoredCandidate]]  # the n-best lists under some weights
 
 
-def tune(
-    decode: Decode, weights: Vector, *, rounds: int, seed: int, say: Callable[[str], None]
-) -> tuple[Vector, float]:
+def tune(decode: Decode, weights: Vector, *, rounds: int, seed: int) -> tuple[Vector, float]:
     """The weights whose decoding had the highest BLEU, and that BLEU from 0 to 100."""
     random = np.random.default_rng(seed)
     pools: list[ScoredCandidate] = []
@@ -45,7 +46,7 @@ def tune(
         tried = _scaled(weights, size)
         lists = decode(tried)
         reached = 100 * float(bleu(np.sum([one.counts[0] for one in lists], axis=0)))
-        say(f"tuning, round {number}: BLEU {reached:.2f}")
+        logger.info(f"tuning, round {number}: BLEU {reached:.2f}")
         since = 0 if reached > highest else since + 1
         if reached > highest:
             best, highest = tried, reached

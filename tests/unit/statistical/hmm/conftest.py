@@ -21,11 +21,9 @@ Pair = tuple[str, str | None]
 
 @pytest.fixture
 def lesson_of(tmp_path: Path) -> Callable[..., FitData]:
-    """Makes the lesson of these pairs (or texts, whose target is None) and says into a list."""
+    """Makes the lesson of these pairs (or texts, whose target is None)."""
 
-    def make(
-        train: Sequence[Pair], valid: Sequence[Pair] = (), said: list[str] | None = None, **text: object
-    ) -> FitData:
+    def make(train: Sequence[Pair], valid: Sequence[Pair] = (), **text: object) -> FitData:
         config = TextConfig.checked({"tokenizer": "word", "vocab_size": 1000, **text}, "text")
         lines = [(source, target) if target is not None else ("", source) for source, target in train]
         tokenizers = TokenizerPair.train(config, lambda: lines)
@@ -41,7 +39,6 @@ def lesson_of(tmp_path: Path) -> Callable[..., FitData]:
             train=store("train", train),
             valid=store("valid", valid),
             valid_examples=lambda: iter(()),
-            say=(said if said is not None else []).append,
         )
 
     return make

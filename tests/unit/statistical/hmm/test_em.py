@@ -33,28 +33,29 @@ def start(**options: Any) -> Hmm:
 
 @pytest.mark.parametrize("covariance", ["diagonal", "full"])
 @pytest.mark.parametrize("topology", ["ergodic", "left-right"])
-def test_the_likelihood_rises_with_floors_and_zeros(covariance: str, topology: str) -> None:
-    said: list[str] = []
+def test_the_likelihood_rises_with_floors_and_zeros(
+    covariance: str, topology: str, messages: list[str]
+) -> None:
     model = start(mixtures=2, covariance=covariance, topology=topology, floor=0.2)
-    fit = model.fit(rows(), iterations=30, tolerance=-1.0, say=said.append)
-    assert len(fit.history) == 30 and not fit.fell and not said
+    fit = model.fit(rows(), iterations=30, tolerance=-1.0)
+    assert len(fit.history) == 30 and not fit.fell and not messages
     assert fit.history[-1] > fit.history[0] + 1
     assert ((fit.model.transition > 0) <= (model.transition > 0)).all()
     assert float(fit.model.log_likelihood(rows()).sum()) >= fit.history[-1] - 1e-9
 
 
-def test_a_fall_is_told_and_stops_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fall_is_reported_and_stops_the_fit(monkeypatch: pytest.MonkeyPatch, messages: list[str]) -> None:
     learned = Gaussians.maximised
 
     def faulty(self: Gaussians, statistics: tuple[Tensor, ...]) -> Gaussians:
         good = learned(self, statistics)
         return replace(good, means=good.means + 3.0)
 
-    model, said = start(), list[str]()
+    model = start()
     monkeypatch.setattr(Gaussians, "maximised", faulty)
-    fit = model.fit(rows(), iterations=10, say=said.append)
+    fit = model.fit(rows(), iterations=10)
     assert fit.fell and len(fit.history) == 1
-    assert "Iteration 1 made the log-likelihood fall" in said[0] and "stopped" in said[0]
+    assert "Iteration 1 made the log-likelihood fall" in messages[0] and "stopped" in messages[0]
     assert fit.model is model  # the parameters before the fault
 
 
@@ -73,9 +74,8 @@ def test_groups_give_the_same_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parts.history == pytest.approx(whole.history, rel=1e-12)
 
 
-def test_the_best_of_several_starts_stays() -> None:
-    said: list[str] = []
-    options: dict[str, Any] = {"iterations": 20, "tolerance": 1e-6, "seed": 1, "say": said.append}
+def test_the_best_of_several_starts_stays(messages: list[str]) -> None:
+    options: dict[str, Any] = {"iterations": 20, "tolerance": 1e-6, "seed": 1}
 
     def begin(generator: torch.Generator) -> Hmm:
         return categorical_start(torch.ones(4), 3, generator, 0.1)
@@ -86,7 +86,7 @@ def test_the_best_of_several_starts_stays() -> None:
         for seed in (1, 2, 3, 4)
     ]
     assert several.history[-1] == max(single) and len(set(single)) == 4
-    assert [line.split(":")[0] for line in said] == [f"start {i} of 4" for i in (1, 2, 3, 4)]
+    assert [line.split(":")[0] for line in messages] == [f"start {i} of 4" for i in (1, 2, 3, 4)]
 
 
 def test_sums_add_up() -> None:

@@ -38,7 +38,7 @@ def test_mira_finds_the_feature_that_matters() -> None:
     assert weights.sum() == 0.0, "the given weights stay as they were"
 
 
-def test_the_weights_of_the_best_round_are_returned() -> None:
+def test_the_weights_of_the_best_round_are_returned(messages: list[str]) -> None:
     """A decoder that is at its best in the second round, whatever the weights."""
     rounds: list[np.ndarray] = []
     best = [ScoredCandidate(np.zeros((1, len(FEATURES))), GOOD.counts(RIGHT)[None])]
@@ -48,10 +48,9 @@ def test_the_weights_of_the_best_round_are_returned() -> None:
         rounds.append(weights)
         return best if len(rounds) == 2 else worse
 
-    said: list[str] = []
-    found, reached = tune(decode, start_weights(), rounds=9, seed=1, say=said.append)
+    found, reached = tune(decode, start_weights(), rounds=9, seed=1)
     assert found is rounds[1] and reached == pytest.approx(100.0)
-    assert len(rounds) == len(said) == 5, "three rounds without a gain are enough"
+    assert len(rounds) == len(messages) == 5, "three rounds without a gain are enough"
 
 
 def test_the_same_seed_gives_the_same_weights() -> None:
