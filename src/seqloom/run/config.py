@@ -10,7 +10,7 @@ import yaml
 from pydantic import SerializeAsAny
 
 from seqloom.data.config import DataConfig, Part
-from seqloom.data.readers import check_tables, has_features, has_trees
+from seqloom.data.readers import check_tables, has_trees
 from seqloom.data.tables import SUFFIXES, suffix
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError, quoted
@@ -43,7 +43,10 @@ class Config(Settings):
 def compose(
     file: str | Path | None = None, values: Mapping[str, Any] | None = None, assignments: Iterable[str] = ()
 ) -> Config:
-    """The configuration of a file, changed by dotted values, changed by assignments `a.b=c`."""
+    """Return the configuration of a YAML file, overridden by dotted values, then by assignments `a.b=c`.
+
+    Data files are not read: `adapt_to_data` completes the options that depend on them.
+    """
     tree = read_yaml(Path(file)) if file else {}
     for key, value in (values or {}).items():
         if value is not None:
@@ -52,7 +55,7 @@ def compose(
         _put(tree, key, value)
     config = from_tree(tree, where=str(file) if file else "the options")
     _check_columns_are_used(config.data)
-    return _with_frames(config)
+    return config
 
 
 def _check_columns_are_used(data: DataConfig) -> None:
@@ -67,15 +70,6 @@ def _without_paths(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_paths(part) for part in value]
     return str(value) if isinstance(value, Path) else value
-
-
-def _with_frames(config: Config) -> Config:
-    """The configuration with what follows if the sources of its data turn out to be files of features."""
-    if config.text.tokenizer == "frames" or not has_features(config.data):
-        return config
-    config = config.model_copy(update={"text": config.text.of_frames()})
-    _check_data_fits(config, architecture(config.model.name))
-    return config
 
 
 def search_options(assignments: Iterable[str]) -> dict[str, Any]:
@@ -136,7 +130,7 @@ def from_tree(tree: Mapping[str, Any], where: str) -> Config:
         train=checked(TrainConfig, "train"),
         search=checked(SearchConfig, "search"),
     )
-    _check_data_fits(config, entry)
+    check_model_fits_data(config, entry)
     return config
 
 
@@ -177,7 +171,7 @@ def _settled(data: DataConfig, entry: Architecture) -> DataConfig:
     return data
 
 
-def _check_data_fits(config: Config, entry: Architecture) -> None:
+def check_model_fits_data(config: Config, entry: Architecture) -> None:
     """Raises if the model cannot learn from such data."""
     data, name = config.data, entry.name
     if entry.fitted and config.train.init_from:

@@ -31,6 +31,7 @@ from seqloom.progress import duration
 from seqloom.registry import architecture
 from seqloom.run.build import build_model, choose_device, load_model
 from seqloom.run.config import Config, compose
+from seqloom.run.data_settings import adapt_to_data
 from seqloom.run.directory import Run
 from seqloom.run.extend import change_limits
 from seqloom.run.fit import fit_run
@@ -128,6 +129,7 @@ def create_and_train(
 @contextmanager
 def _created(config: Config, out: Path) -> Iterator[Run]:
     """Yield a new run directory; no other process can make it until the block ends."""
+    config = adapt_to_data(config)
     _check_new(out)
     _check(config)
     check_search_options(config)

@@ -248,29 +248,16 @@ def test_data_that_does_not_fit_the_model(values: dict[str, Any], message: str) 
         compose(None, {"data.train": "text.txt", **values})
 
 
-@pytest.fixture
-def sequences(tmp_path: Path) -> Path:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("a.wav\tone\nb.wav\ttwo\n")
-    return path
+def test_composing_reads_no_data_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a data file is read")
 
-
-def test_sources_that_are_files_of_features_are_read_as_frames(sequences: Path) -> None:
-    plain = compose(values={"data.train": str(sequences)})
-    assert plain.text.kinds == ("frames", "unigram")
-    spelled = compose(values={"data.train": str(sequences), "text.tokenizer": "char"})
-    assert spelled.text.kinds == ("frames", "char")
-    assert from_tree(yaml.safe_load(spelled.to_yaml()), "a file") == spelled
-    sequences.write_text("a text\tone\n")
-    assert compose(values={"data.train": str(sequences)}).text.kinds == ("unigram", "unigram")
-
-
-@pytest.mark.parametrize("model", ["lm", "prefix-lm", "transformer-syntax"])
-def test_a_model_that_reads_text_refuses_frames(sequences: Path, model: str) -> None:
-    sequences.write_text("a.wav\tone\t0\nb.wav\ttwo\t0\n")
-    values = {"data.train": str(sequences), "model.name": model, "data.heads_column": "3"}
-    message = sentence(values=values)
-    assert f"The model {model} reads text, and the sources of this data are files of features." in message
+    monkeypatch.setattr("seqloom.data.readers.read_shard", refuse)
+    monkeypatch.setattr("seqloom.data.readers.corpora", refuse)
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("a.wav\tone\n")
+    for train in (pairs, tmp_path / "missing.tsv", tmp_path / "missing" / "*.tsv"):
+        assert compose(values={"data.train": str(train)}).text.kinds == ("unigram", "unigram")
 
 
 def _numeric_options(section: str, kind: type[Settings]) -> Iterator[str]:
