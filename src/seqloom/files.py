@@ -153,7 +153,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def _put_in_place(temporary: Path, path: Path) -> None:
-    """Renames the new folder; one that was there is kept aside until then, see `mend`."""
+    """Renames the new folder; one that was there is kept aside until then, see `clean_up_leftovers`."""
     if not path.exists():
         os.rename(temporary, path)
         return
@@ -176,16 +176,16 @@ def remove_folder(path: Path) -> None:
     shutil.rmtree(temporary, ignore_errors=True)
 
 
-def mend(folder: Path) -> None:
+def clean_up_leftovers(folder: Path) -> None:
     """Finish or undo what processes that are gone left half done in a folder."""
     leftovers = (file for suffix in ("tmp", "old", "lock") for file in folder.glob(f".*.{suffix}"))
     for path in {file.with_name(file.stem[1:]) for file in leftovers}:
         with locked_if_free(lock_of(path)) as is_free:
             if is_free:
-                _mend(path)
+                _clean_up(path)
 
 
-def _mend(path: Path) -> None:
+def _clean_up(path: Path) -> None:
     aside = path.with_name(f".{path.name}.old")
     if aside.exists() and not path.exists():
         os.rename(aside, path)

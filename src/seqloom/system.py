@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from seqloom.errors import SeqloomError, quoted
-from seqloom.files import mend
+from seqloom.files import clean_up_leftovers
 from seqloom.locks import lock_of, locked_after_waiting
 
 MOST_THREADS = 1024  # far more end in a crash inside a library instead of an error
@@ -111,7 +111,7 @@ def make_cache_folder(name: str) -> Path:
 def only_cache_writer(entry: Path) -> Iterator[None]:
     """Wait for other processes that write an entry of a cache folder; remove what killed ones left there."""
     try:
-        mend(entry.parent)
+        clean_up_leftovers(entry.parent)
         with locked_after_waiting(lock_of(entry), f"{entry} is being written"):
             yield
     except OSError as error:

@@ -76,7 +76,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bytes(
     stopped = new_run(folder, "stopped", WAYS[way])
     for steps in (1, 2, 5):  # one after the other: in windows, and where they meet
         with monkeypatch.context() as patch:
-            patch.setattr(pipeline, "_stop_on_signals", lambda steps=steps: stopping(steps))
+            patch.setattr(pipeline, "stop_on_signals", lambda steps=steps: stopping(steps))
             assert not pipeline.continue_run(stopped, quiet=True).finished
     assert pipeline.continue_run(stopped, quiet=True).finished
     assert end(stopped) == end(straight)

@@ -11,7 +11,7 @@ import pytest
 from seqloom.errors import SeqloomError
 from seqloom.files import (
     check_sealed_text,
-    mend,
+    clean_up_leftovers,
     new_folder,
     point_to,
     read_sealed,
@@ -166,7 +166,7 @@ def test_a_folder_that_is_replaced_is_never_lost(
         (folder / "new").write_text("")
     assert target.exists() != killed
     monkeypatch.undo()
-    mend(tmp_path)
+    clean_up_leftovers(tmp_path)
     assert _names(tmp_path) == ["run"]
     assert _names(target) == ["old"]
 
@@ -177,7 +177,7 @@ def test_what_is_left_behind_is_cleared(tmp_path: Path) -> None:
         (tmp_path / name / "file").write_text("")
     (tmp_path / ".b.tmp").write_text("")
     os.symlink("run", tmp_path / ".best.tmp")
-    mend(tmp_path)
+    clean_up_leftovers(tmp_path)
     assert _names(tmp_path) == ["run"]
     assert _names(tmp_path / "run") == ["file"]
 

@@ -1,11 +1,9 @@
-"""From a pair file to a run directory: read, split, tokenise, build, train."""
+"""Training from data files to a run directory: read, split, tokenise, build, train."""
 
 from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib.util import find_spec
@@ -23,8 +21,7 @@ from seqloom.decode.translator import Translator
 from seqloom.distributed.process_group import ProcessGroup
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import parse_metrics
-from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
-from seqloom.locks import locked
+from seqloom.files import clean_up_leftovers, new_folder, sealed, sealed_text, write_atomically, write_json
 from seqloom.log import console
 from seqloom.outputs import check_new_folder, only_writer
 from seqloom.progress import duration
@@ -35,6 +32,7 @@ from seqloom.run.data_settings import adapt_to_data
 from seqloom.run.directory import Run
 from seqloom.run.extend import change_limits
 from seqloom.run.fit import fit_run
+from seqloom.run.guards import disk_errors, exclusive_training, stop_on_signals
 from seqloom.run.load import Use, check_search_options, load, load_filler, load_generator, use_of
 from seqloom.system import busy_elsewhere, keep_freed_memory
 from seqloom.tensors import write_tensors
@@ -71,10 +69,11 @@ def train(
     settings: Mapping[str, Any] | None = None,
     quiet: bool = False,
 ) -> Translator | Generator | Filler:
-    """Train a new run in `out` on tables of pairs, on two aligned files or on text, and load it.
+    """Train a new run in `out` on tables of pairs, two aligned files or plain text, and load it.
 
-    Return a Translator for pairs; for text a Generator (`lm`) or a Filler (`mlm`). `settings` holds
-    further options by their dotted names, e.g. {"train.max_steps": 1000}.
+    Return a Translator for pairs, a Generator (`lm`) or a Filler (`mlm`) for text. `settings` holds further
+    options by their dotted names, e.g. {"train.max_steps": 1000}. Messages are logged to the `seqloom` logger
+    and, unless `quiet` is set or logging is configured, printed on standard error.
     """
     values = {
         "data.train": pairs,
@@ -96,7 +95,7 @@ def train(
 
 
 def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
-    """Make a run directory that is ready to train; it appears when it is complete."""
+    """Create a run directory that is ready to train; it appears when it is complete."""
     with console(quiet=quiet), _created(config, Path(out)) as run:
         return run
 
@@ -110,53 +109,53 @@ def create_and_train(
     group: ProcessGroup | None = None,
     restarted: bool = False,
 ) -> TrainState:
-    """Make a run directory and train it; no other process can use it in between.
+    """Create a run directory and train it; no other process can use it in between.
 
-    `progress` shows or hides the progress of training (default: shown unless `quiet`). If the processes
-    were restarted because one of them died, they continue in the directory made before.
+    `progress` shows or hides the progress bar (default: shown unless `quiet`). Set `restarted` if the processes
+    were restarted because one of them died: they continue in the existing directory.
     """
     group = group or ProcessGroup()
     with console(quiet=quiet, is_main=group.is_main), ExitStack() as until_trained:
         if group.is_main and restarted and out.is_dir():
-            until_trained.enter_context(_only_trainer(Run.open(out)))
+            until_trained.enter_context(exclusive_training(Run.open(out)))
         elif group.is_main:
             with _created(config, out) as run:
-                until_trained.enter_context(_only_trainer(run))
+                until_trained.enter_context(exclusive_training(run))
         group.barrier()
         return _train(Run.open(out), progress=not quiet if progress is None else progress, group=group)
 
 
 @contextmanager
 def _created(config: Config, out: Path) -> Iterator[Run]:
-    """Yield a new run directory; no other process can make it until the block ends."""
+    """Yield a new run directory; no other process can create the same one until the block ends."""
     config = adapt_to_data(config)
     _check_new(out)
-    _check(config)
+    _check_machine(config)
     check_search_options(config)
-    with only_writer(out):  # a folder that cannot be made is reported before the tokenizers are trained
+    with only_writer(out):  # fails before the tokenizers are trained if the folder cannot be created
         _check_new(out)
         with new_folder(out) as draft:
-            _fill(Run(draft), config)
+            _prepare(Run(draft), config)
         yield Run(out)
 
 
 def _check_new(out: Path) -> None:
-    """Raise an error unless a run directory can be made there."""
+    """Raise an error unless a run directory can be created there."""
     if Run(out).lock_file.exists():  # if it is being trained, the error names the process
-        with _only_trainer(Run(out)):
+        with exclusive_training(Run(out)):
             pass
-    check_new_folder(out, f"choose another --out, or go on training with: seqloom resume {out}")
+    check_new_folder(out, f"choose another --out, or continue training with: seqloom resume {out}")
     if out.name in ("", ".."):
-        raise SeqloomError(f"{out} is no name for a new run directory.", "e.g. --out runs/first")
+        raise SeqloomError(f"{out} is not a valid name for a new run directory.", "e.g. --out runs/first")
 
 
-def _fill(run: Run, config: Config) -> None:
-    """Prepare the data and write all that a run directory has before training."""
-    others = config.train.init_from
-    prepared = Corpus(config.data, config.text).prepare(_shared_tokenizers(others))
-    # What cannot be built is told before anything is written.
-    model = None if _counts(config) else build_model(config, prepared.tokenizers)
-    warm = warm_start(model, {name: _weights(name) for name in others}) if others and model else None
+def _prepare(run: Run, config: Config) -> None:
+    """Prepare the data and write all files that a run directory has before training."""
+    init_from = config.train.init_from
+    prepared = Corpus(config.data, config.text).prepare(_shared_tokenizers(init_from))
+    # A model that cannot be built is an error before anything is written.
+    model = None if _is_fitted(config) else build_model(config, prepared.tokenizers)
+    warm = warm_start(model, {name: _best_weights(name) for name in init_from}) if init_from and model else None
     for line in warm.summary() if warm else ():
         logger.info(f"start: {line}")
     write_atomically(run.config_file, sealed_text(config.to_yaml()))
@@ -171,30 +170,30 @@ def _fill(run: Run, config: Config) -> None:
 
 
 def _shared_tokenizers(runs: Sequence[str]) -> TokenizerPair | None:
-    """Return the tokenizers of the runs to start from; the rows of an embedding belong to their ids."""
+    """Return the tokenizers of the runs to start from, which the rows of their embeddings depend on."""
     pairs = {run: Run.open(run).tokenizers() for run in runs}
     for run, pair in pairs.items():
         if pair.fingerprint != pairs[runs[0]].fingerprint:
             raise SeqloomError(
-                f"{run} and {runs[0]} have different tokenizers, so no model can start from both.",
+                f"{run} and {runs[0]} have different tokenizers, so a model cannot start from both.",
                 "train the later run with train.init_from set to the earlier one, which shares its tokenizers",
             )
     return pairs[runs[0]] if runs else None
 
 
-def _weights(run: str) -> dict[str, Tensor]:
+def _best_weights(run: str) -> dict[str, Tensor]:
     """Return the weights of the best checkpoint of a run."""
     return load_model(Run.open(run))[0].state_dict()
 
 
-def _check(config: Config) -> torch.device:
-    """The device to train on; raises if this machine or installation cannot run the configuration."""
+def _check_machine(config: Config) -> torch.device:
+    """Return the device to train on; raise if this machine or installation cannot run the configuration."""
     if config.train.metrics:
         parse_metrics(",".join(config.train.metrics))
     device = choose_device(config.train.device)
     if device.type == "cpu" and config.train.precision != "float32":
         raise SeqloomError(
-            f"train.precision={config.train.precision} needs an accelerator, and this run is on the CPU.",
+            f"train.precision={config.train.precision} needs an accelerator, but this run is on the CPU.",
             "set train.precision=float32",
         )
     if config.train.tensorboard and find_spec("tensorboard") is None:
@@ -210,45 +209,41 @@ def continue_run(
 ) -> TrainState:
     """Train a run from its newest checkpoint, or from the beginning if it has none.
 
-    `limits` are changed limits of training, e.g. ["train.max_steps=1000"]; a finished run continues if it has
-    not reached them. Several processes train one model together; each of them calls this function.
+    `limits` are new training limits, e.g. ["train.max_steps=1000"]; a finished run continues if it has not
+    reached them. In a process group, every process calls this function.
     """
     group = group or ProcessGroup()
-    with console(quiet=quiet, is_main=group.is_main), _only_trainer(run) if group.is_main else nullcontext():
+    with (
+        console(quiet=quiet, is_main=group.is_main),
+        exclusive_training(run) if group.is_main else nullcontext(),
+    ):
         if limits and group.is_main:
             change_limits(run, limits)
         group.barrier()
         return _train(run, progress=not quiet, group=group)
 
 
-@contextmanager
-def _only_trainer(run: Run) -> Iterator[None]:
-    """Keep other processes from training the run; the kernel ends this when the process ends."""
-    with _disk_errors(run), locked(run.lock_file, f"The run {run.folder} is being trained"):
-        yield
-
-
 def _train(run: Run, *, progress: bool, group: ProcessGroup) -> TrainState:
     config = run.config()
     if not config.data.has("train"):
         raise SeqloomError(
-            f"{run.folder} was imported, so there is no training to go on with.",
+            f"{run.folder} was imported, so there is no training to continue.",
             f"seqloom train pairs.tsv --config {run.config_file} --init-from {run.folder} --out DIR",
         )
     keep_freed_memory()
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
-    device = _check(config)
+    device = _check_machine(config)
     if not group.is_main:
         group.barrier()  # the main process may have to rewrite the token stores
     prepared = Corpus(config.data, config.text).reopen(run.data_record(), run.tokenizers())
     if group.is_main:
         group.barrier()
     checkpoints = run.checkpoints(config.train.keep)
-    notes = _recovered(run) if group.is_main else []
+    recovery_notes = _recover(run) if group.is_main else []
     group.barrier()
-    if _counts(config):
-        with _disk_errors(run):
+    if _is_fitted(config):
+        with disk_errors(run):
             return group.broadcast(
                 fit_run(run, config, prepared, progress=progress) if group.is_main else TrainState()
             )
@@ -258,16 +253,16 @@ def _train(run: Run, *, progress: bool, group: ProcessGroup) -> TrainState:
         check_sums(run.folder, [run.initial_file.name], record=_WARM_START)
         load_weights(model, run.initial_file)
     model.to(device)
-    if group.rank:  # all have the same weights, but not the same dropout
+    if group.rank:  # the processes share their weights, but not their dropout masks
         torch.manual_seed(config.train.seed + group.rank)
     in_place = architecture(config.model.name).task == "fill"
     make_batch = collator(config.data.noise, prepared.tokenizers, config.train.seed, in_place=in_place)
     with (
-        _disk_errors(run),
+        disk_errors(run),
         _log(run, config, newest, progress, group) as log,
-        _stop_on_signals() as stop,
+        stop_on_signals() as stop,
     ):
-        for note in notes:
+        for note in recovery_notes:
             logger.info(note)
         if newest == 0:
             unit = "texts" if config.data.is_text else "pairs"
@@ -279,14 +274,14 @@ def _train(run: Run, *, progress: bool, group: ProcessGroup) -> TrainState:
             _warn_if_busy()
         batches = prepared.batches(batch_tokens=config.train.batch_tokens, seed=config.train.seed)
         # With sharding only the main process holds the full model.
-        validating = ProcessGroup() if config.train.shard else group
+        validation_group = ProcessGroup() if config.train.shard else group
         trainer = Trainer(
             model,
             config.train,
             feed=feeder(batches, sharer(config.data.noise, make_batch, group)),
             batches_per_epoch=batches.per_epoch if config.train.max_epochs else 0,
             validate=Validator(
-                model, config.train, config.search, prepared, make_batch, device, stop, validating
+                model, config.train, config.search, prepared, make_batch, device, stop, validation_group
             ),
             checkpoints=checkpoints,
             log=log,
@@ -298,30 +293,16 @@ def _train(run: Run, *, progress: bool, group: ProcessGroup) -> TrainState:
         if state.finished:
             logger.info(f"done after {state.step:,} steps, {duration(state.seconds)}: {state.finished}")
         else:
-            logger.info(f"stopped at step {state.step:,}; go on with: seqloom resume {run.folder}")
+            logger.info(f"stopped at step {state.step:,}; continue with: seqloom resume {run.folder}")
     return state
 
 
-def _recovered(run: Run) -> list[str]:
-    """What had to be mended in the folder of a run before it can go on, in sentences."""
-    with _disk_errors(run):
-        mend(run.folder)
+def _recover(run: Run) -> list[str]:
+    """Repair the run directory after a crash; return messages about what was repaired."""
+    with disk_errors(run):
+        clean_up_leftovers(run.folder)
         run.checkpoints().folder.mkdir(exist_ok=True)
         return run.checkpoints().recover()
-
-
-@contextmanager
-def _disk_errors(run: Run) -> Iterator[None]:
-    """Turns what the system says of a file into a sentence."""
-    try:
-        yield
-    except BrokenPipeError:  # of the console, not of a file
-        raise
-    except OSError as error:
-        raise SeqloomError(
-            f"The run {run.folder} cannot go on: {error.filename or 'a file'}: {error.strerror or error}.",
-            f"what was saved is good; when the disk is well: seqloom resume {run.folder}",
-        ) from error
 
 
 def _log(
@@ -335,43 +316,15 @@ def _log(
 
 
 def _warn_if_busy() -> None:
-    """Says so if other programs use the processors that our threads want: threads wait for one another."""
-    threads, here = torch.get_num_threads(), os.cpu_count() or 1
-    if threads > 1 and threads + (others := busy_elsewhere()) > here + 0.5:
-        left = max(1, round(here - others))
+    """Log a hint if other programs use the processors: threads that wait for one another are slow then."""
+    threads, processors = torch.get_num_threads(), os.cpu_count() or 1
+    if threads > 1 and threads + (busy := busy_elsewhere()) > processors + 0.5:
+        free = max(1, round(processors - busy))
         logger.info(
-            f"other programs keep {others:.1f} of {here} processors busy, where {threads} threads are slow: "
-            f"train.threads={left} may be faster"
+            f"other programs use {busy:.1f} of {processors} processors, which slows down {threads} threads: "
+            f"train.threads={free} may be faster"
         )
 
 
-def _counts(config: Config) -> bool:
+def _is_fitted(config: Config) -> bool:
     return architecture(config.model.name).fitted
-
-
-@contextmanager
-def _stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """A question that turns true on Ctrl-C or SIGTERM; a second Ctrl-C interrupts at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    asked: list[str] = []
-    told: list[str] = []
-
-    def on_signal(number: int, frame: object) -> None:
-        if asked and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        asked.append(signal.Signals(number).name)
-
-    def stop() -> bool:
-        if asked and not told:  # not told by the handler: it may have interrupted somebody who writes
-            told.append(asked[0])
-            logger.info(f"{asked[0]} received: saving")
-        return bool(asked)
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

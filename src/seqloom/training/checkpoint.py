@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from seqloom.distributed.process_group import ProcessGroup
 from seqloom.errors import SeqloomError
 from seqloom.files import (
-    mend,
+    clean_up_leftovers,
     new_folder,
     point_to,
     remove_folder,
@@ -206,7 +206,7 @@ class Checkpoints:
         What a crash left half done is finished or undone. A damaged checkpoint is renamed if one before it is
         sound: the run goes through the same states again from there.
         """
-        mend(self.folder)
+        clean_up_leftovers(self.folder)
         damaged: dict[int, str] = {}
         for step in reversed(self.steps()):
             try:

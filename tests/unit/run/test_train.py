@@ -16,6 +16,7 @@ from seqloom.errors import SeqloomError
 from seqloom.run import train as pipeline
 from seqloom.run.config import compose
 from seqloom.run.directory import Run
+from seqloom.run.guards import stop_on_signals
 from seqloom.run.load import load
 from seqloom.training import validation
 from support.logs import unconfigured_logging
@@ -173,9 +174,7 @@ def test_a_machine_that_others_use_is_told(
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
     folder = run(table, tmp_path / "run")
     log = (folder / "log.txt").read_text()
-    told = (
-        "other programs keep 1.2 of 2 processors busy, where 2 threads are slow: train.threads=1 may be faster"
-    )
+    told = "other programs use 1.2 of 2 processors, which slows down 2 threads: train.threads=1 may be faster"
     assert (told in log, "other programs" in log) == (busy > 1, busy > 1)
 
 
@@ -188,7 +187,7 @@ def test_training_in_another_thread(table: Path, tmp_path: Path) -> None:
 
 def test_a_signal_is_remembered_and_the_second_interrupt_is_not_waited_for(messages: list[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
-    with pipeline._stop_on_signals() as stop:
+    with stop_on_signals() as stop:
         assert not stop()
         os.kill(os.getpid(), signal.SIGINT)
         assert stop()
@@ -236,9 +235,7 @@ def test_a_disk_that_fails_when_a_run_goes_on_is_a_sentence(
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(folder / "metrics.jsonl"))
 
     monkeypatch.setattr("seqloom.training.run_log.write_atomically", broken)
-    with pytest.raises(
-        SeqloomError, match=r"run cannot go on: .*metrics\.jsonl: Read-only file system"
-    ) as caught:
+    with pytest.raises(SeqloomError, match=r"run failed: .*metrics\.jsonl: Read-only file system") as caught:
         pipeline.continue_run(Run.open(folder), quiet=True)
     assert f"seqloom resume {folder}" in caught.value.hint
 

@@ -16,7 +16,7 @@ import pytest
 
 from seqloom.data.corpus import Corpus
 from seqloom.errors import SeqloomError
-from seqloom.files import mend
+from seqloom.files import clean_up_leftovers
 from seqloom.run.config import compose
 from seqloom.run.train import create
 from seqloom.training.checkpoint import MODEL, STATE, TRAINING, Checkpoints, check_sums
@@ -144,7 +144,7 @@ class Acknowledged:
 def begin(make: Make, folder: Path, told: Acknowledged | None = None, **options: Any) -> Any:
     """Starts or resumes a run in the folder as the command does; its state at the end."""
     told = told or Acknowledged()
-    mend(folder)
+    clean_up_leftovers(folder)
     trainer = make(folder.name, **{**OPTIONS, **options})
     trainer.checkpoints.recover()
     newest = max(trainer.checkpoints.steps(), default=0)
@@ -204,7 +204,7 @@ def result(folder: Path) -> dict[str, Any]:
 
 def check_acknowledged(folder: Path, told: Acknowledged) -> None:
     """Nothing that was said to be safe is lost, and what is served can be."""
-    mend(folder / "checkpoints")  # the first thing that a resumed run does
+    clean_up_leftovers(folder / "checkpoints")  # the first thing that a resumed run does
     if told.steps:
         check_sums(folder / "checkpoints" / f"step-{told.steps[-1]}", (MODEL, TRAINING))
     best = folder / "checkpoints" / "best"
@@ -283,7 +283,7 @@ def test_every_operation_fails_once(make_trainer: Make, tmp_path: Path, undistur
             check_acknowledged(run, told)
             resume(make_trainer, run)
         check_acknowledged(run, told)
-        mend(run)
+        clean_up_leftovers(run)
         found = result(run)
         for name in ("weights", "optimiser", "reports", "left behind"):
             assert found[name] == undisturbed[name], f"{name} after a failure of operation {number}"
