@@ -1,4 +1,4 @@
-"""A run whose model is counted: fitted at once, saved as every other model is."""
+"""Training of a fitted model: one fit, saved like any other model."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from seqloom.training.run_log import RunLog
 
 logger = logging.getLogger(__name__)
 
-_STEP = 1  # the only checkpoint of a model that learns in one go
+_STEP = 1  # the only checkpoint of a fitted model
 
 
 def fit_run(run: Run, config: Config, prepared: Prepared, *, progress: bool = False) -> TrainState:
-    """Fit the model of a run, unless that is done: a fit that was interrupted starts again."""
+    """Fit the model of a run unless it is fitted already; an interrupted fit starts again."""
     checkpoints = run.checkpoints()
-    if (done := checkpoints.restore_state()) is not None:
-        return done
+    if (finished := checkpoints.restore_state()) is not None:
+        return finished
     model = build_fitted(config, prepared.tokenizers)
-    began = time.monotonic()
+    start = time.monotonic()
     with RunLog(run.folder, progress=progress) as log:
         unit = "texts" if config.data.is_text else "pairs"
         logger.info(f"{config.model.name}: {len(prepared.store):,} {unit}")
@@ -40,7 +40,7 @@ def fit_run(run: Run, config: Config, prepared: Prepared, *, progress: bool = Fa
                 threads=checked_threads(config.train.threads),
             )
         )
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start
         state = TrainState(step=_STEP, seconds=seconds, best_step=_STEP, finished="counted")
         log.record("valid", _STEP, {**figures, "seconds": seconds, "best": True})
         checkpoints.folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a run tells: metrics.jsonl for machines, a progress bar or plain lines for people."""
+"""Reports of a run: metrics.jsonl, log.txt, TensorBoard and the progress bar."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from seqloom.progress import ProgressBar, percentage
 
 logger = logging.getLogger(__name__)
 
-_LARGEST = 1e100  # beyond any number that a run reports
+_LARGEST = 1e100  # larger than any number in a report
 
 
 class Log(Protocol):
-    """Where the training loop reports to."""
+    """The interface that the training loop reports to."""
 
     def progress(self, fraction: float, eta: float, values: dict[str, Any]) -> None: ...
     def record(self, kind: str, step: int, values: dict[str, Any]) -> None: ...
@@ -92,7 +92,7 @@ class RunLog:
 
 
 def _keep_until(file: Path, step: int, averaged: bool) -> None:
-    """Drops the metrics of what a resumed run will do again, and a last line cut by a crash."""
+    """Drop the entries of steps that a resumed run repeats, and a last line truncated by a crash."""
     if not file.exists():
         return
     kept = [
@@ -104,7 +104,7 @@ def _keep_until(file: Path, step: int, averaged: bool) -> None:
 
 
 def read_metrics(file: Path) -> list[dict[str, Any]]:
-    """The entries of metrics.jsonl; a line that a crash cut short is passed over."""
+    """Return the entries of metrics.jsonl; a line truncated by a crash is skipped."""
     entries = []
     text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     for line in text.splitlines():
@@ -118,7 +118,7 @@ def read_metrics(file: Path) -> list[dict[str, Any]]:
 
 
 def _is_report(entry: Any) -> bool:
-    """Whether it is as `record` writes it: a kind, a step, numbers by name, and gradient norms by layer."""
+    """Return whether an entry has the form that `record` writes: kind, step, numbers, and norms by layer."""
     if not isinstance(entry, dict) or (type(entry.get("kind")), type(entry.get("step"))) != (str, int):
         return False
     norms = entry.get("gradient_norms") or {}
@@ -127,14 +127,14 @@ def _is_report(entry: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """None stands for a number that was not finite."""
+    """Return whether a value is a number; None stands for one that was not finite."""
     return value is None or (isinstance(value, int | float) and abs(value) < _LARGEST)
 
 
 def clipping(entries: Sequence[dict[str, Any]]) -> dict[str, float] | None:
-    """Share of a run's updates that were clipped, and to which part of their length; None if it is not told.
+    """Return the share of clipped updates and the mean clip factor of a run; None if they are not recorded.
 
-    A report speaks for the updates since the one before it: Σ n share / Σ n and Σ n share factor / Σ n share.
+    An entry covers the n updates since the entry before: Σ n share / Σ n and Σ n share factor / Σ n share.
     """
     updates = clipped = kept = 0.0
     last = 0
@@ -158,7 +158,7 @@ def _tensorboard(folder: Path) -> Any:
 
 
 def _scalars(kind: str, values: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """The numbers of a report under the names that TensorBoard groups them by."""
+    """Yield the numbers of a report, with the names by which TensorBoard groups them."""
     for name, value in values.items():
         if name == "gradient_norms":
             yield from ((f"gradient_norm/{layer}", norm) for layer, norm in value.items())
@@ -167,8 +167,8 @@ def _scalars(kind: str, values: dict[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _short(values: dict[str, Any]) -> str:
-    """The values that people watch, in a line."""
-    usual = {"clipped": 0.0, "clip_factor": 1.0, "spikes": 0, "split": 0}  # not worth a word
+    """Return the values to watch as one line, without those that are as usual."""
+    usual = {"clipped": 0.0, "clip_factor": 1.0, "spikes": 0, "split": 0}
     return " · ".join(
         f"{name.replace('_', ' ')} {_number(name, value)}"
         for name, value in values.items()
@@ -177,7 +177,7 @@ def _short(values: dict[str, Any]) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The value, or None where JSON has no number for it."""
+    """Return the value with None in place of NaN and infinity, which JSON does not have."""
     if isinstance(value, dict):
         return {name: _finite(inner) for name, inner in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -192,6 +192,6 @@ def _number(name: str, value: Any) -> str:
 
 
 def peak_memory_mb() -> float:
-    """The most memory that this process has held, in MB."""
+    """Return the peak memory of this process in MB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1024 * 1024) if sys.platform == "darwin" else peak / 1024

@@ -214,7 +214,7 @@ def test_data_with_trees(values: dict[str, Any]) -> None:
 def test_data_without_trees_for_a_model_that_reads_them(values: dict[str, Any]) -> None:
     told = sentence(values={"model.name": "transformer-syntax", **values})
     assert (
-        "The model transformer-syntax reads the dependency tree of every source, and this data has none."
+        "The model transformer-syntax needs the dependency tree of every source, but this data has none."
         in told
     )
     assert "data.heads_column" in told
@@ -231,15 +231,15 @@ def test_two_files_have_no_column_of_heads() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"data.format": "text"}, "learns from pairs, and this data has no targets"),
-        ({"data.target_column": "none"}, "learns from pairs, and this data has no targets"),
+        ({"data.format": "text"}, "learns from pairs, but this data has no targets"),
+        ({"data.target_column": "none"}, "learns from pairs, but this data has no targets"),
         (
             {"model.name": "mlm", "data.train": "pairs.tsv"},
-            r"hidden from the model \(mlm, data.noise.kind=mask\)",
+            r"mlm with data\.noise\.kind=mask .* this data is pairs",
         ),
         ({"model.name": "mlm", "data.noise.kind": "infill"}, "fills one token per gap"),
         ({"model.name": "lm", "text.joint": False}, "needs one tokenizer"),
-        ({"model.name": "lm", "train.metrics": "bleu"}, "nothing to compare with"),
+        ({"model.name": "lm", "train.metrics": "bleu"}, "train.metrics needs translations"),
         ({"data.noise.random": 0.6, "data.noise.keep": 0.6}, "cannot add up to more than 1"),
     ],
 )

@@ -41,6 +41,6 @@ def test_a_model_that_reads_text_refuses_feature_files(sequences: Path, model: s
     sequences.write_text("a.wav\tone\t0\nb.wav\ttwo\t0\n")
     config = compose(values={"data.train": str(sequences), "model.name": model, "data.heads_column": "3"})
     for act in (adapt_to_data, lambda config: create(config, tmp_path / "run")):
-        with pytest.raises(SeqloomError, match=f"{model} reads text, .* files of features"):
+        with pytest.raises(SeqloomError, match=f"{model} reads text, .* feature files"):
             act(config)
     assert list(tmp_path.iterdir()) == [sequences]

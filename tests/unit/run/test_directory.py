@@ -73,13 +73,13 @@ def test_a_named_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError) as error:
         run.weights("step-11")
     assert "no checkpoint 'step-11'" in error.value.message
-    assert error.value.hint == "there is average, step-10, step-9"
+    assert error.value.hint == "available: average, step-10, step-9"
 
 
 def test_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match="has no checkpoint yet"):
         Run(tmp_path).weights()
-    with pytest.raises(SeqloomError, match="there is none yet"):
+    with pytest.raises(SeqloomError, match="available: none yet"):
         Run(tmp_path).weights("best")
 
 
@@ -232,11 +232,11 @@ def test_what_cannot_vote_is_told(run: Run, recurrent: Run, tmp_path: Path) -> N
     other = create(compose(values=values), tmp_path / "other", quiet=True)
     with pytest.raises(SeqloomError, match=r"other and .*run have different target vocabularies"):
         load_ensemble([run.folder, other.folder])
-    with pytest.raises(SeqloomError, match="An ensemble of no runs"):
+    with pytest.raises(SeqloomError, match="at least one run"):
         load_ensemble([])
-    with pytest.raises(SeqloomError, match="2 runs have 1 weights"):
+    with pytest.raises(SeqloomError, match="2 runs, but 1 weights"):
         load_ensemble([run.folder, recurrent.folder], weights=[1.0])
-    with pytest.raises(SeqloomError, match="1 runs have 2 checkpoints"):
+    with pytest.raises(SeqloomError, match="1 runs, but 2 checkpoints"):
         load_ensemble([run.folder], checkpoints=[None, None])
     with pytest.raises(SeqloomError, match="has the weight 0"):
         load_ensemble([run.folder, recurrent.folder], weights=[1, 0])

@@ -101,5 +101,5 @@ def test_a_fitted_model_has_no_limits(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b c\nb c\n" * 20)
     config = compose(values={"data.train": str(tmp_path / "text.txt"), "model.name": "ngram", "model.order": 2})
     run = pipeline.create(config, tmp_path / "run", quiet=True)
-    with pytest.raises(SeqloomError, match="ngram is fitted at once"):
+    with pytest.raises(SeqloomError, match="no training limits to change"):
         extend(run, "train.max_steps=4")

@@ -142,14 +142,14 @@ def test_a_damaged_fit_is_an_error_and_a_missing_link_is_made_again(text: Path, 
 
 def test_it_cannot_start_from_another_run(text: Path) -> None:
     values = {"data.train": str(text), "model.name": "toy", "train.init_from": "runs/other"}
-    with pytest.raises(SeqloomError, match="counted anew from its data"):
+    with pytest.raises(SeqloomError, match="cannot start from another run"):
         compose(values=values)
 
 
 def test_what_needs_layers_says_that_there_are_none(text: Path, tmp_path: Path) -> None:
     train(text, out=tmp_path / "run", model="toy", quiet=True)
     run = Run.open(tmp_path / "run")
-    with pytest.raises(SeqloomError, match="toy is counted, not trained by gradient"):
+    with pytest.raises(SeqloomError, match="toy is fitted, not trained by gradient"):
         build_model(run.config(), run.tokenizers())
 
 
@@ -166,12 +166,12 @@ def test_a_model_with_its_own_search_translates_but_not_token_by_token(tmp_path:
     pairs.write_text("a b\tx y\nb a\ty x\n" * 10)
     train(pairs, out=tmp_path / "run", model="parrot", quiet=True)
     assert load(tmp_path / "run").translate(["polly"])[0][0].text == "polly"
-    with pytest.raises(SeqloomError, match="a search of its own"):
+    with pytest.raises(SeqloomError, match="its own search"):
         load_decoder(tmp_path / "run")
     ignored = {"search.no_repeat": 2}
     with pytest.raises(SeqloomError, match=r"parrot does not support search\.no_repeat=2"):
         train(pairs, out=tmp_path / "other", model="parrot", settings=ignored, quiet=True)
-    with pytest.raises(SeqloomError, match="it has no probabilities"):
+    with pytest.raises(SeqloomError, match="not probabilities"):
         load_scorer(tmp_path / "run")
-    with pytest.raises(SeqloomError, match="cannot be made to say a given target"):
+    with pytest.raises(SeqloomError, match="forced decoding"):
         load_derivations(tmp_path / "run")
