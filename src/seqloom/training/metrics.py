@@ -34,7 +34,7 @@ class Spike(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"loss spike at step {self.step:,}: {self.loss:.3g} (median {self.usual_loss:.3g}); "
+            f"spike at step {self.step:,}: loss {self.loss:.3g} (median {self.usual_loss:.3g}), "
             f"gradient norm {self.norm:.3g} (median {self.usual_norm:.3g})"
         )
 

@@ -93,7 +93,7 @@ class Updater:
 
 
 def layer_name(parameter: str) -> str:
-    """Return the layer of a parameter: its path up to the first number (`encoder.3`), else the first component."""
+    """Return the layer of a parameter: its path up to a number (`encoder.3`), else its first component."""
     path = parameter.split(".")
     end = next((place for place, component in enumerate(path) if component.isdecimal()), 0)
     return ".".join(path[: end + 1])

@@ -34,8 +34,8 @@ def retry_on_oom(most: int, forget: Callable[[], None]) -> Iterator[Attempt]:
             with attempt:
                 loss = forward_and_backward(split(batch, attempt.parts))
 
-    A failed attempt may have added to the gradients and drawn random numbers: `forget` clears the gradients, and
-    the random state is restored, so the result depends only on the number of parts.
+    A failed attempt may have added to the gradients and drawn random numbers: `forget` clears the gradients,
+    and the random state is restored, so the result depends only on the number of parts.
     """
     random, parts = _RandomState(), 1
     while True:

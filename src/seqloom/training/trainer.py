@@ -41,7 +41,7 @@ _AGAINST_DIVERGING = "lower train.learning_rate, lengthen train.warmup, or set t
 
 
 class Validation(NamedTuple):
-    """Measurements on the validation data, and the number (higher is better) that selects the best checkpoint."""
+    """Measurements on the validation data, and the goal (higher is better) that selects the best."""
 
     metrics: dict[str, float]
     goal: float
@@ -267,8 +267,8 @@ class Trainer:
     def _diverged(self) -> SeqloomError:
         """Return the error for a run that ended without a finite validation."""
         return SeqloomError(
-            f"Training ended at step {self.state.step:,} ({self.state.finished}), but every validation was NaN or "
-            "infinite: the model diverged, and there is no best checkpoint.",
+            f"Training ended at step {self.state.step:,} ({self.state.finished}), but no "
+            "validation was finite: the model diverged, and there is no best checkpoint.",
             f"start a new run: {_AGAINST_DIVERGING}",
         )
 

@@ -81,10 +81,10 @@ def test_the_last_n_and_the_best_are_kept(tmp_path: Path, toy: Build) -> None:
     assert os.readlink(tmp_path / "best") == "step-105"
 
 
-def test_a_crash_before_best_moved_is_mended_when_resuming(tmp_path: Path, toy: Build) -> None:
+def test_a_crash_before_best_moved_is_repaired_when_resuming(tmp_path: Path, toy: Build) -> None:
     model, checkpoints = toy(), Checkpoints(tmp_path, keep=1)
     _save(checkpoints, model, 5, best_step=5)
-    checkpoints._settle = lambda state: None  # type: ignore[method-assign]
+    checkpoints._tidy = lambda state: None  # type: ignore[method-assign]
     _save(checkpoints, model, 10, best_step=10)
     assert os.readlink(tmp_path / "best") == "step-5"
     again = Checkpoints(tmp_path, keep=1)
@@ -215,7 +215,7 @@ def test_a_damaged_checkpoint_is_set_aside_if_one_before_it_is_sound(
     _flip(tmp_path / "step-15" / name)
     (note,) = checkpoints.recover()
     assert f"step-15/{name}" in note
-    assert note.endswith("It is set aside, and the run goes on from step 10.")
+    assert note.endswith("training continues from step 10.")
     assert checkpoints.steps() == [5, 10]
     assert (tmp_path / "damaged-step-15" / name).is_file()
     assert os.readlink(tmp_path / "best") == "step-10"

@@ -147,5 +147,5 @@ def test_a_row_that_does_not_fit_is_one_sentence(make_trainer: Make) -> None:
 def test_in_a_team_it_is_one_sentence_too() -> None:
     error = too_large([batch()], 1234, 4096, ProcessGroup(rank=1, size=2))
     assert error.message == (
-        "Memory is not enough for the part of process 1 of the batch at step 1,234, 3 source tokens wide."
+        "Not enough memory for the part of process 1 of the batch at step 1,234, 3 source tokens wide."
     )

@@ -404,7 +404,7 @@ def test_a_full_disk_does_not_end_a_run_that_saves_again_later(make_trainer: Mak
     assert trainer.checkpoints.steps() == [4, 12]
     assert messages == [
         "The checkpoint of step 8 cannot be written: No space left on device. "
-        "Training goes on; the last good one is that of step 4."
+        "Training continues; last checkpoint: step 4."
     ]
     assert (state.best, state.best_step) == (3, 12)  # of those that are there
     assert os.readlink(trainer.checkpoints.folder / "best") == "step-12"
@@ -420,7 +420,7 @@ def test_a_full_disk_at_the_end_is_an_error_and_the_run_can_go_on(make_trainer: 
     _refusing(trainer, 6, 8)
     with pytest.raises(SeqloomError, match=r"step \d cannot be written: No space left on device\.") as caught:
         trainer.run()
-    assert caught.value.hint.startswith("the last good one is that of step 4; ")
+    assert caught.value.hint.startswith("last checkpoint: step 4; ")
     assert make_trainer(max_steps=8).run().finished == "reached train.max_steps=8"
 
 
@@ -429,8 +429,8 @@ def test_a_full_disk_from_the_beginning(make_trainer: Make, messages: list[str])
     _refusing(trainer, 4, 8)
     with pytest.raises(SeqloomError) as caught:
         trainer.run()
-    assert "there is no earlier one" in messages[0]
-    assert caught.value.hint.startswith("there is no earlier one; ")
+    assert "there is no earlier checkpoint" in messages[0]
+    assert caught.value.hint.startswith("there is no earlier checkpoint; ")
 
 
 def _some_goals(*goals: float | None) -> Callable[[], Validation | None]:

@@ -73,7 +73,7 @@ def test_the_parts_of_several_processes_are_the_whole(validator: Callable[..., V
     assert isinstance(alone, Validation) and isinstance(together, Validation)
     assert together.metrics == pytest.approx(alone.metrics, rel=1e-5)
     assert together.goal == -together.metrics["cer"]
-    lines = [len(part.answers) for part in heard]
+    lines = [len(part.outputs) for part in heard]
     assert sum(lines) == 9 and max(lines) - min(lines) <= 1
 
 

@@ -108,7 +108,7 @@ def test_the_summary_goes_by_parts(folder: Path, capfd: pytest.CaptureFixture[st
 
 
 def test_nothing_fits(folder: Path) -> None:
-    with pytest.raises(SeqloomError, match=r"Nothing of .*mlm fits this model"):
+    with pytest.raises(SeqloomError, match=r"No weight matrix of .*mlm fits this model"):
         run(folder, "pairs.tsv", "unlike", **{"train.init_from": str(folder / "mlm"), "model.width": 40})
     assert not (folder / "unlike").exists()
 
