@@ -9,11 +9,11 @@ import pytest
 
 from seqloom.errors import SeqloomError
 
-Make = Callable[..., Any]  # of a Trainer over the toy
+Make = Callable[..., Any]  # builds a Trainer of the toy model
 
 
 def injected(trainer: Any, where: set[int], value: float) -> None:
-    """From now on the loss of the batches of these updates is multiplied by the value."""
+    """Multiply the loss of these updates by the value."""
     forward, calls = trainer.loss_module.forward, count(1)
 
     def spoiled(batch: Any) -> Any:
@@ -29,7 +29,7 @@ def lines(trainer: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("poison", [math.nan, math.inf])
-def test_a_nan_batch_is_left_out_and_reported(make_trainer: Make, poison: float, messages: list[str]) -> None:
+def test_a_nan_batch_is_skipped_and_reported(make_trainer: Make, poison: float, messages: list[str]) -> None:
     trainer, clean = (make_trainer(name, max_steps=10, log_every=5) for name in ("spoiled", "clean"))
     injected(trainer, {7}, poison)
     assert trainer.run().skipped == 1
@@ -44,7 +44,7 @@ def test_a_nan_batch_is_left_out_and_reported(make_trainer: Make, poison: float,
     assert messages == []
 
 
-def test_nothing_but_nan_has_no_loss(make_trainer: Make) -> None:
+def test_the_loss_of_skipped_updates_only_is_nan(make_trainer: Make) -> None:
     trainer = make_trainer(max_steps=4, log_every=2, max_nonfinite=3)
     injected(trainer, {1, 2}, math.nan)
     trainer.run()
@@ -77,7 +77,7 @@ def test_a_spike_is_clipped_and_reported(make_trainer: Make, log_every: int, mes
     assert "spike at step 30" in said or "spike at step 33" in said
     assert (", and 1 more" in said) == (log_every == 40)
     moved, rate = before[30]
-    assert moved < 10 * rate  # Adam and clipping: no weight jumps
+    assert moved < 10 * rate  # Adam and clipping keep the weights from jumping
 
 
 def test_an_ordinary_run_has_no_spikes(make_trainer: Make, messages: list[str]) -> None:
@@ -87,15 +87,15 @@ def test_an_ordinary_run_has_no_spikes(make_trainer: Make, messages: list[str]) 
     assert messages == []
 
 
-def test_what_is_usual_takes_some_updates_to_know(make_trainer: Make) -> None:
+def test_spikes_are_reported_only_after_enough_updates(make_trainer: Make) -> None:
     trainer = make_trainer(max_steps=12, log_every=4)
     injected(trainer, {6}, 1e6)
     trainer.run()
     assert [line["spikes"] for line in lines(trainer)] == [0, 0, 0]
 
 
-def test_exploding_gradients_are_survived(make_trainer: Make) -> None:
-    """So long that their square overflows: that is not finite, and left out."""
+def test_exploding_gradients_are_skipped(make_trainer: Make) -> None:
+    """The square of such a gradient overflows, so its norm is not finite."""
     trainer = make_trainer(max_steps=6, log_every=6)
     injected(trainer, {3}, 1e30)
     assert trainer.run().skipped == 1
@@ -107,11 +107,11 @@ TIMED = {"seconds", "tokens_per_second", "memory_mb"}
 
 @pytest.mark.parametrize("options", [{}, {"accumulate": 2, "max_nonfinite": 4}])
 @pytest.mark.parametrize("cut", [1, 23, 28, 30, 31])
-def test_the_reports_of_a_resumed_run_are_those_of_the_run_that_was_never_stopped(
+def test_a_resumed_run_writes_the_reports_of_an_uninterrupted_run(
     make_trainer: Make, cut: int, options: dict[str, Any], messages: list[str]
 ) -> None:
     options = {"max_steps": 40, "log_every": 7, "clip": 0.5, **options}
-    spoiled = {22: math.nan, 27: math.nan, 29: 1e4}  # updates, and what their losses are multiplied by
+    spoiled = {22: math.nan, 27: math.nan, 29: 1e4}  # update → factor of its loss
 
     def spoil(trainer: Any) -> Any:
         forward = trainer.loss_module.forward
@@ -144,7 +144,7 @@ def _values(record: tuple[str, int, dict[str, Any]]) -> tuple[str, int, dict[str
     return kind, step, {name: value for name, value in values.items() if name not in TIMED}
 
 
-def test_a_run_that_is_resumed_counts_gradients_that_are_not_finite_in_a_row(make_trainer: Make) -> None:
+def test_a_resumed_run_continues_to_count_consecutive_skipped_updates(make_trainer: Make) -> None:
     options = {"max_steps": 20, "checkpoint_every": 2, "log_every": 2, "max_nonfinite": 6}
     first = make_trainer(**options)
     injected(first, set(range(1, 100)), math.nan)

@@ -1,4 +1,4 @@
-"""Starting a run from the weights of others."""
+"""Warm starts from the weights of other runs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_first_of_two_runs_wins(folder: Path) -> None:
     }
 
 
-def test_what_does_not_fit_is_told(folder: Path) -> None:
+def test_weights_that_do_not_fit_are_recorded(folder: Path) -> None:
     options = {"train.init_from": str(folder / "mlm"), "model.ffn": 50, "model.layers": 1}
     told = report(run(folder, "pairs.tsv", "smaller", **options))
     assert set(told["other_shape"]) == {
@@ -99,7 +99,7 @@ def test_what_does_not_fit_is_told(folder: Path) -> None:
     assert {name.split(".")[1] for name in told["unused"][options["train.init_from"]]} == {"1"}
 
 
-def test_the_summary_goes_by_parts(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_summary_is_by_part_of_the_model(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with unconfigured_logging():
         run(folder, "pairs.tsv", "loud", quiet=False, **{"train.init_from": str(folder / "mlm")})
     said = capfd.readouterr().err
@@ -121,7 +121,7 @@ def test_runs_with_different_tokenizers(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("before", ["mlm", "denoising"])
-def test_a_run_that_names_no_model_has_that_of_the_run_it_starts_from(folder: Path, before: str) -> None:
+def test_the_default_model_is_that_of_the_run_to_start_from(folder: Path, before: str) -> None:
     theirs = Run.open(folder / before).config().model.model_dump()
     start = {"train.init_from": str(folder / before)}
     ours = compose(None, {**start, "model.dropout": 0.4}).model.model_dump()
