@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 
@@ -25,3 +26,17 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["SEQLOOM_CACHE"]
     else:
         os.environ["SEQLOOM_CACHE"] = before
+
+
+@pytest.fixture
+def messages() -> Iterator[list[str]]:
+    """The messages that seqloom logs during the test."""
+    found: list[str] = []
+    logger, handler = logging.getLogger("seqloom"), logging.Handler(logging.INFO)
+    handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield found
+    logger.setLevel(before)
+    logger.removeHandler(handler)

@@ -7,6 +7,7 @@ seqloom.load("runs/x").translate(["a line"])
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from seqloom.lazy import lazily
@@ -72,3 +73,5 @@ __getattr__, __dir__ = lazily(
         "train": "seqloom.run.train",
     },
 )
+
+logging.getLogger("seqloom").addHandler(logging.NullHandler())  # silent unless logging is configured

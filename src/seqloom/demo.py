@@ -29,10 +29,10 @@ class DemoTask:
 
     name: str
     goal: str
-    item: str  # what a source is called
+    item: str  # noun for a source
     split: Callable[[], tuple[list[Example], list[Example]]]
-    metrics: dict[str, str]  # by name what the percentage means
-    picture_of: str  # the source whose attention is drawn
+    metrics: dict[str, str]  # name → meaning of the percentage
+    picture_of: str  # source whose attention is drawn
     steps: int  # enough to learn the task
     minutes: float  # the limit on a slow or busy machine
     settings: dict[str, Any] = field(default_factory=dict)
@@ -188,10 +188,10 @@ def train_demo(
     minutes: float | None = None,
     settings: dict[str, Any] | None = None,
 ) -> TrainState:
-    """Train a new run for the task's steps, but not longer than its minutes, or for the given minutes.
+    """Train a new run for the steps of the task, limited by its minutes, or for the given minutes.
 
-    The learning rate reaches zero at the limit that is reached first, so the model of a slow or busy machine is
-    a finished one, too: it has seen fewer examples.
+    The learning rate reaches zero at the first limit, so training is complete on a slow or busy machine, too,
+    with fewer examples seen.
     """
     limits = {"train.max_minutes": minutes}
     if minutes is None:

@@ -1,4 +1,4 @@
-"""Writing so that a crash at any instant leaves either the old file or the new one, never half of one."""
+"""Atomic writing and checksums: a crash leaves either the old file or the new one, never a part of one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from typing import Any
 from seqloom.errors import SeqloomError, quoted
 from seqloom.locks import lock_of, locked_if_free
 
-SEAL = "seal"  # the entry of a JSON object that is the checksum of the others
-SUMS = "sums.json"  # the checksums of a folder's files
+SEAL = "seal"  # key of the checksum in a JSON object
+SUMS = "sums.json"  # file with the checksums of a folder
 _SEAL_LINE = "# sha256 of the lines above: "
 
 
 def is_special(path: str | Path) -> bool:
-    """Return whether the path leads to a pipe, a device or a socket: reading it may never end."""
+    """Return whether the path is a pipe, a device or a socket: reading it may never end."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def fsync(path: Path) -> None:
-    """Forces a file or a folder's list of names to the disk."""
+    """Force a file, or the entries of a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -34,14 +34,14 @@ def fsync(path: Path) -> None:
 
 
 def write_all(handle: int, content: bytes) -> None:
-    """Writes to an open file all there is; the system may take it in several portions."""
-    left = memoryview(content)
-    while left:
-        left = left[os.write(handle, left) :]
+    """Write all bytes to an open file; one call of `os.write` may write only a part of them."""
+    remaining = memoryview(content)
+    while remaining:
+        remaining = remaining[os.write(handle, remaining) :]
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file and forces it to the disk; under a name that nobody reads until all is there."""
+    """Write a file and force it to the disk; not atomic, so use a temporary name."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
     try:
         write_all(handle, content)
@@ -51,10 +51,10 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replaces the file's content in one step."""
+    """Replace the content of a file atomically."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.unlink(missing_ok=True)  # a link that somebody put there is not written through
+        temporary.unlink(missing_ok=True)  # never write through an existing link
         write_bytes(temporary, text.encode())
         os.replace(temporary, path)
     except OSError:
@@ -65,20 +65,20 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Replaces the file by the value as indented JSON in one step."""
+    """Write a value as indented JSON atomically."""
     write_atomically(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def sealed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values and a checksum of them, so that a single changed bit is noticed."""
+    """Return the values with their checksum, which detects any changed bit."""
     return {**values, SEAL: _checksum(values)}
 
 
 def unsealed(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that were sealed; ValueError if they are not the same. Without a seal they are as they are."""
+    """Return the values without their checksum; raise ValueError if it does not match. It may be absent."""
     inner = {name: value for name, value in values.items() if name != SEAL}
     if SEAL in values and values[SEAL] != _checksum(inner):
-        raise ValueError("its checksum is not the recorded one")
+        raise ValueError("its checksum does not match")
     return inner
 
 
@@ -87,36 +87,36 @@ def _checksum(values: Mapping[str, Any]) -> str:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """The values of a sealed JSON file; a missing, damaged or changed one is an error that names it."""
+    """Return the values of a sealed JSON file; raise if it is missing, damaged or changed."""
     values = read_json(path)
     try:
         if not isinstance(values, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not a JSON object")
         return unsealed(values)
     except ValueError as error:
-        raise SeqloomError(f"The file {path} is damaged: {error}.", "restore it from a copy") from error
+        raise SeqloomError(f"The file {path} is damaged: {error}.", "restore it from a backup") from error
 
 
 def sealed_text(text: str) -> str:
-    """Lines with a comment below them that is their checksum."""
+    """Return the text followed by a comment line with its checksum."""
     return f"{text}{_SEAL_LINE}{hashlib.sha256(text.encode()).hexdigest()}\n"
 
 
 def check_sealed_text(path: Path) -> None:
-    """Raises if the file is not the one that was sealed; without the last line it is as it is."""
+    """Raise if the file differs from its checksum; a file without the checksum line is accepted."""
     try:
         text, line, found = path.read_bytes().partition(_SEAL_LINE.encode())
     except OSError:
-        return  # whoever reads it has a better word for it
+        return  # reading the file reports a better error
     if line and hashlib.sha256(text).hexdigest().encode() != found.strip():
         raise SeqloomError(
-            f"The file {path} is not as it was written: its checksum is not the recorded one.",
-            "if you have changed it yourself, remove its last line; else restore it from a copy",
+            f"The file {path} was changed: its checksum does not match.",
+            "if you changed it yourself, remove its last line; otherwise restore it from a backup",
         )
 
 
 def read_json(path: Path) -> Any:
-    """The file's JSON value; a missing or damaged file is an error that names it."""
+    """Return the JSON value of a file; raise if the file is missing or damaged."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -124,10 +124,10 @@ def read_json(path: Path) -> Any:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file."""
+    """Return the JSON object in a file."""
     value = read_json(path)
     if not isinstance(value, dict):
-        raise SeqloomError(f"{path} must be a JSON object, got {quoted(value)}.", "restore it from a copy")
+        raise SeqloomError(f"{path} must be a JSON object, got {quoted(value)}.", "restore it from a backup")
     return value
 
 
@@ -135,7 +135,7 @@ def read_object(path: Path) -> dict[str, Any]:
 def new_folder(path: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill; when the block ends without an error, it appears at `path`.
 
-    If `path` is a link, the folder appears where the link leads to.
+    If `path` is a link, the folder appears at the target of the link.
     """
     path = Path(os.path.realpath(path)) if path.is_symlink() else path
     temporary = path.with_name(f".{path.name}.tmp")
@@ -153,7 +153,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def _put_in_place(temporary: Path, path: Path) -> None:
-    """Renames the new folder; one that was there is kept aside until then, see `mend`."""
+    """Rename the new folder; an existing one is moved aside meanwhile, see `clean_up_leftovers`."""
     if not path.exists():
         os.rename(temporary, path)
         return
@@ -169,23 +169,23 @@ def _put_in_place(temporary: Path, path: Path) -> None:
 
 
 def remove_folder(path: Path) -> None:
-    """Makes the folder disappear in one step, so that half of it is never seen."""
+    """Remove a folder atomically: other processes never see a part of it."""
     temporary = path.with_name(f".{path.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     os.rename(path, temporary)
     shutil.rmtree(temporary, ignore_errors=True)
 
 
-def mend(folder: Path) -> None:
-    """Finish or undo what processes that are gone left half done in a folder."""
+def clean_up_leftovers(folder: Path) -> None:
+    """Complete or undo the writes to a folder that were interrupted when a process died."""
     leftovers = (file for suffix in ("tmp", "old", "lock") for file in folder.glob(f".*.{suffix}"))
     for path in {file.with_name(file.stem[1:]) for file in leftovers}:
         with locked_if_free(lock_of(path)) as is_free:
             if is_free:
-                _mend(path)
+                _clean_up(path)
 
 
-def _mend(path: Path) -> None:
+def _clean_up(path: Path) -> None:
     aside = path.with_name(f".{path.name}.old")
     if aside.exists() and not path.exists():
         os.rename(aside, path)
@@ -197,7 +197,7 @@ def _mend(path: Path) -> None:
 
 
 def point_to(link: Path, target: str) -> None:
-    """Makes the symbolic link point to the target, in one step; nothing happens if it does already."""
+    """Point a symbolic link to the target atomically, unless it points there already."""
     if link.is_symlink() and os.readlink(link) == target:
         return
     temporary = link.with_name(f".{link.name}.tmp")
@@ -208,22 +208,22 @@ def point_to(link: Path, target: str) -> None:
 
 
 def sha256(path: Path) -> str:
-    """The file's checksum in hexadecimal."""
+    """Return the SHA-256 checksum of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_sums(folder: Path) -> None:
-    """Writes the checksums of a folder's files beside them."""
+    """Write the checksums of the files in a folder to a file in the folder."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != SUMS]
     write_json(folder / SUMS, sealed({str(path.relative_to(folder)): sha256(path) for path in files}))
 
 
 def check_folder(folder: Path) -> None:
-    """Raises if one of the files of which `write_sums` wrote the checksums is not what it was."""
+    """Raise if a file differs from the checksum that `write_sums` recorded."""
     for name, expected in read_sealed(folder / SUMS).items():
         if not (folder / name).is_file() or sha256(folder / name) != expected:
             raise SeqloomError(
-                f"The file {folder / name} is damaged: its checksum is not the recorded one.",
-                "make the folder again, or restore it from a copy",
+                f"The file {folder / name} is damaged: its checksum does not match.",
+                "create the folder again, or restore it from a backup",
             )

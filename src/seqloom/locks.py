@@ -1,6 +1,6 @@
-"""Locks between processes, by `flock` on a lock file.
+"""Locks between processes, with `flock` on a lock file.
 
-The kernel releases the lock of a process that ends, however it ends, so there are no stale locks. A lock file
+The kernel releases the lock when a process ends for any reason, so there are no stale locks. A lock file
 names its owner and is removed when the lock is released.
 """
 
@@ -19,19 +19,19 @@ from pathlib import Path
 
 from seqloom.errors import SeqloomError
 
-_UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems have no locks
-_LONGEST_OWNER = 500  # bytes that a lock file may use to name its owner
-_OWNER_DELAY = 0.5  # seconds that a new owner has to write its name
+_UNSUPPORTED = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)  # some network file systems do not support locks
+_LONGEST_OWNER = 500  # maximum bytes of the owner's name in a lock file
+_OWNER_DELAY = 0.5  # seconds to wait for a new owner to write its name
 
 
 def lock_of(path: Path) -> Path:
-    """Return the lock file of a file or folder that is being written; it is beside it."""
+    """Return the lock file of a file or folder that is being written, in the same folder."""
     return path.with_name(f".{path.name}.lock")
 
 
 @contextmanager
 def locked(file: Path, activity: str) -> Iterator[None]:
-    """Hold a lock; if another process holds it, raise an error that names this process.
+    """Hold a lock; raise an error that names the owner if another process holds it.
 
     `activity` is what the owner is doing, e.g. "The run x is being trained".
     """
@@ -44,7 +44,7 @@ def locked(file: Path, activity: str) -> Iterator[None]:
 
 @contextmanager
 def locked_after_waiting(file: Path, activity: str) -> Iterator[None]:
-    """Hold a lock; if another process holds it, print a note and wait."""
+    """Hold a lock; print a message and wait if another process holds it."""
     handle = _acquire(file)
     if handle is None:
         print(f"waiting: {activity} by {_owner(file)}", file=sys.stderr, flush=True)
@@ -56,7 +56,7 @@ def locked_after_waiting(file: Path, activity: str) -> Iterator[None]:
 
 @contextmanager
 def locked_if_free(file: Path) -> Iterator[bool]:
-    """Hold a lock unless another process holds it; yield whether it is held here."""
+    """Hold a lock unless another process holds it; yield whether this process holds it."""
     handle = _acquire(file)
     if handle is None:
         yield False
@@ -79,7 +79,7 @@ def _acquire(file: Path, *, wait: bool = False) -> int | None:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # its owner has removed it in the meantime: lock the file that is there now
+        os.close(handle)  # the owner has removed the file meanwhile: lock the one that is there now
 
 
 def _flock(handle: int, *, wait: bool) -> bool:
@@ -104,7 +104,7 @@ def _write_owner(handle: int) -> None:
     program = Path(sys.argv[0]).name
     command = shlex.join(["seqloom" if program == "__main__.py" else program, *sys.argv[1:]])
     name = f"process {os.getpid()} on {socket.gethostname()} ({command})"
-    with suppress(OSError):  # a full disk: the lock holds without a name
+    with suppress(OSError):  # on a full disk the lock works without a name
         os.ftruncate(handle, 0)
         os.write(handle, name.encode(errors="replace")[:_LONGEST_OWNER])
 
@@ -126,7 +126,7 @@ def _held(file: Path, handle: int) -> Iterator[None]:
         yield
     finally:
         try:
-            with suppress(OSError):  # a file without its lock does no harm
+            with suppress(OSError):  # a leftover lock file that nobody holds is harmless
                 file.unlink(missing_ok=True)
         finally:
             os.close(handle)

@@ -1,4 +1,4 @@
-"""Files and folders that the user names: they appear when they are complete, and pipes stay pipes.
+"""Output files and folders named by the user, which appear when they are complete.
 
 A regular file is replaced by renaming. Links are followed, never replaced. Pipes, devices and descriptors such
 as /dev/stdout are written in place.
@@ -24,7 +24,7 @@ from seqloom.locks import lock_of, locked
 def check_can_write(path: Path) -> None:
     """Raise an error before any work is done if the file cannot be written."""
     if path.is_dir():
-        raise SeqloomError(f"{path} is a folder, not a file to write to.", "name a file")
+        raise SeqloomError(f"{path} is a folder, not a file.", "name a file")
     with write_errors(path):
         target = _replaced_file(path)
     if target is None:
@@ -43,7 +43,7 @@ def write_errors(path: Path) -> Iterator[None]:
     """Turn an OSError into an error message that names the output."""
     try:
         yield
-    except BrokenPipeError:  # the reader has seen enough: see cli/main.py
+    except BrokenPipeError:  # the reader closed the pipe: see cli/main.py
         raise
     except OSError as error:
         elsewhere = error.filename and Path(error.filename).parent != path.parent
@@ -70,7 +70,7 @@ def output(path: Path | None) -> Iterator[IO[str]]:
 
 
 def write_output(path: Path, content: str | bytes) -> None:
-    """Write a file that the user named."""
+    """Write an output file."""
     content = content.encode() if isinstance(content, str) else content
     with write_errors(path):
         if _replaced_file(path) is None:
@@ -94,10 +94,10 @@ def draft_file(path: Path) -> Iterator[Path]:
             yield draft
             _copy_in_place(draft, path)
         return
-    draft = target.with_name(f".{target.name}.part{path.suffix}")  # a suffix may choose the format
+    draft = target.with_name(f".{target.name}.part{path.suffix}")  # the suffix may determine the format
     with locked(lock_of(target), f"{path} is being written"):
         try:
-            draft.unlink(missing_ok=True)  # a leftover, or a link that must not be written through
+            draft.unlink(missing_ok=True)  # a leftover, or a link that must not be followed
             draft.touch(exist_ok=False)
             if target.exists():
                 shutil.copymode(target, draft)
@@ -110,10 +110,10 @@ def draft_file(path: Path) -> Iterator[Path]:
 
 
 def _replaced_file(path: Path) -> Path | None:
-    """Return the regular file, new or old, that is replaced; None for what is written in place."""
+    """Return the regular file, new or existing, to replace; None if the path is written in place."""
     try:
         regular = stat.S_ISREG(os.stat(path).st_mode)
-    except FileNotFoundError:  # new; or a link that leads to a new file
+    except FileNotFoundError:  # a new file, or a link to one
         regular = True
     if not regular or _is_descriptor(path):
         return None
@@ -121,12 +121,12 @@ def _replaced_file(path: Path) -> Path | None:
 
 
 def _followed(path: Path) -> Path:
-    """Return the end of a chain of links."""
+    """Return the target of a chain of links."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _is_descriptor(path: Path) -> bool:
-    """Return whether the path leads through /proc/PID/fd, as /dev/stdout does."""
+    """Return whether the path is a link through /proc/PID/fd, as /dev/stdout is."""
     while path.is_symlink():
         if path.parent.resolve().match("/proc/*/fd"):
             return True
@@ -153,29 +153,33 @@ def check_new_folder(path: Path, hint: str = "choose another --out") -> None:
 
 @contextmanager
 def only_writer(path: Path) -> Iterator[None]:
-    """Make the parent folder of a new folder, and keep other processes from making the same one."""
+    """Create the parent folder of a new folder, and keep other processes from creating the same one."""
     target = _followed(path)
-    with write_errors(path), _made(target.parent), locked(lock_of(target), f"{path} is being written"):
+    with (
+        write_errors(path),
+        _created_folder(target.parent),
+        locked(lock_of(target), f"{path} is being written"),
+    ):
         yield
 
 
 @contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Make a folder and its parents; if the block fails, remove those that were not there before."""
+def _created_folder(folder: Path) -> Iterator[None]:
+    """Create a folder and its parents; if the block fails, remove those that did not exist before."""
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
         yield
     except BaseException:
         for parent in missing:
-            with suppress(OSError):  # another process uses it, too
+            with suppress(OSError):  # another process uses it
                 parent.rmdir()
         raise
 
 
 @contextmanager
 def new_output_folder(path: Path) -> Iterator[Path]:
-    """Yield a folder to fill that the user named; it appears when it is complete, where a link leads to."""
+    """Yield a temporary folder to fill; it appears at `path`, or the target of that link, when complete."""
     with only_writer(path):
         check_new_folder(path)
         with new_folder(path) as draft:

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, elsewhere a line from time to time."""
+"""Progress on standard error: a bar on a terminal, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-if TYPE_CHECKING:  # imported where used: rich takes time to import
+if TYPE_CHECKING:  # imported where used: importing rich takes time
     from rich.console import Console
     from rich.progress import Progress
 
-_FIRST, _LONGEST = 10.0, 600.0  # seconds between two lines, at first and at most
+_FIRST, _LONGEST = 10.0, 600.0  # seconds between two lines: at first, and at most
 
 
 @functools.cache
 def stderr_console() -> Console:
-    """Return the console for standard error; what is printed on it appears above the progress bar."""
+    """Return the console for standard error; lines printed on it appear above the progress bar."""
     from rich.console import Console
 
-    return Console(stderr=True, markup=False, highlight=False)
+    return Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
 def count(done: float, total: float | None) -> str:
@@ -41,10 +41,9 @@ def megabytes(done: float, total: float | None) -> str:
 
 
 class ProgressBar:
-    """The progress of long work.
+    """Progress of a long task.
 
-    Without a terminal, a line is printed after 10 seconds, then after twice the time since the line before, at
-    most every 10 minutes.
+    Without a terminal, a line is printed after 10 seconds, and then at intervals that double up to 10 minutes.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class ProgressBar:
         total: float | None = None,
         *,
         describe: Callable[[float, float | None], str] = count,
-        keep: bool = False,  # leave the bar on the screen when the work is done
+        keep: bool = False,  # leave the bar on the screen at the end
     ) -> None:
         self._label, self._total, self._describe, self._keep = label, total, describe, keep
         self._done = 0.0
@@ -63,7 +62,7 @@ class ProgressBar:
 
     @property
     def is_live(self) -> bool:
-        """Whether there is a bar on a terminal."""
+        """Whether a bar is shown on a terminal."""
         return self._bar is not None
 
     def __enter__(self) -> Self:
@@ -90,7 +89,7 @@ class ProgressBar:
         self.update(self._done + amount)
 
     def update(self, done: float, *, seconds_left: float | None = None, note: str = "") -> None:
-        """Set the finished work; the remaining time is estimated from the speed so far unless it is given."""
+        """Set the finished work; the remaining time is estimated from the speed unless given."""
         self._done = done
         if self._bar:
             status = self._status(seconds_left, note)
@@ -99,7 +98,7 @@ class ProgressBar:
             print(f"{self._label}: {self._status(seconds_left, note)}", file=sys.stderr, flush=True)
 
     def _is_due(self) -> bool:
-        """Return whether it is time for a line, and postpone the next one."""
+        """Return whether a line is due, and schedule the next one."""
         now = time.monotonic()
         if now - self._printed < self._wait:
             return False
@@ -116,7 +115,7 @@ class ProgressBar:
 
 @contextmanager
 def counter(label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Show the progress of countable work; yield a function to call with the number of newly finished items."""
+    """Show the progress of countable items; yield a function to call with the number of newly finished ones."""
     with ProgressBar(label, total) as bar:
         yield bar.advance
 

@@ -1,4 +1,4 @@
-"""What the operating system lets us tune."""
+"""Operating system and machine: memory, processors, threads and the cache folder."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from seqloom.errors import SeqloomError, quoted
-from seqloom.files import mend
+from seqloom.files import clean_up_leftovers
 from seqloom.locks import lock_of, locked_after_waiting
 
-MOST_THREADS = 1024  # far more end in a crash inside a library instead of an error
-_MOST_PROCESSES = 4  # for each processor, for --processes
+MOST_THREADS = 1024  # far more threads crash inside a library instead of raising an error
+_MOST_PROCESSES = 4  # maximum of --processes per processor
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 
 
 def keep_freed_memory() -> None:
-    """Lets glibc keep the memory of freed tensors instead of handing it back page by page.
+    """Make glibc keep the memory of freed tensors instead of returning it to the system.
 
-    Each step allocates the same large tensors again; without this the kernel clears every page of
-    every one of them anew, which costs more than many of the operations that fill them.
+    Each step allocates the same large tensors again; otherwise the kernel clears every page of them each time,
+    which costs more than many of the operations that fill them.
     """
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -34,13 +34,13 @@ def keep_freed_memory() -> None:
 
 
 def processors() -> int:
-    """How many processors this process may use: its share of them, if torchrun started several here."""
-    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, here // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    """Return the number of processors for this process: its share, if torchrun started several processes."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, available // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 def checked_threads(threads: int | None) -> int:
-    """Return the number of threads or workers to use: the given number, or one for each processor."""
+    """Return the number of threads or workers: the given one, by default one per processor."""
     if threads is None:
         return processors()
     if not 1 <= threads <= MOST_THREADS:
@@ -52,7 +52,7 @@ def checked_threads(threads: int | None) -> int:
 
 
 def check_processes(processes: int) -> None:
-    """Raise if there are too many processes for this machine."""
+    """Raise if this is too many processes for this machine."""
     most = max(8, _MOST_PROCESSES * (os.cpu_count() or 1))
     if processes > most:
         raise SeqloomError(
@@ -62,14 +62,14 @@ def check_processes(processes: int) -> None:
 
 
 def busy_elsewhere(seconds: float = 0.2) -> float:
-    """How many processors other programs keep busy at the moment; 0 where the system does not tell."""
+    """Return the number of processors that other programs use now; 0 if the system does not report it."""
     first = _busy_seconds()
     time.sleep(seconds)
     return max(0.0, (_busy_seconds() - first) / seconds)
 
 
 def _busy_seconds() -> float:
-    """The time that all processors have been in use since the start, without that of this process."""
+    """Return the processor time used since boot by all other processes, in seconds."""
     try:
         first = Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0]
     except OSError:
@@ -80,7 +80,7 @@ def _busy_seconds() -> float:
 
 
 def cache_folder() -> Path:
-    """Where downloads and token stores are kept: SEQLOOM_CACHE, or seqloom in the user's cache folder."""
+    """Return the folder for downloads and token stores: SEQLOOM_CACHE, or seqloom in the user's cache."""
     if own := os.environ.get("SEQLOOM_CACHE"):
         return Path(own)
     base = os.environ.get("XDG_CACHE_HOME")
@@ -88,12 +88,12 @@ def cache_folder() -> Path:
 
 
 class UnwritableCache(SeqloomError):
-    """An error for a cache folder that cannot be written."""
+    """The error for a cache folder that cannot be written."""
 
     def __init__(self, folder: Path, error: OSError) -> None:
         super().__init__(
             f"The cache folder {folder} cannot be written: {error.strerror or error}.",
-            "set SEQLOOM_CACHE to a folder that can be written",
+            "set SEQLOOM_CACHE to a writable folder",
         )
 
 
@@ -109,9 +109,9 @@ def make_cache_folder(name: str) -> Path:
 
 @contextmanager
 def only_cache_writer(entry: Path) -> Iterator[None]:
-    """Wait for other processes that write an entry of a cache folder; remove what killed ones left there."""
+    """Hold the lock of a cache entry; wait for other writers and clean up after killed ones."""
     try:
-        mend(entry.parent)
+        clean_up_leftovers(entry.parent)
         with locked_after_waiting(lock_of(entry), f"{entry} is being written"):
             yield
     except OSError as error:

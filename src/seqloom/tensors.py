@@ -1,4 +1,4 @@
-"""Safetensors files. Python writes them, so that errors and permissions are those of every other file."""
+"""Safetensors files, written by Python code so that errors and permissions are those of other files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
         return load_file(file)
     except (SafetensorError, OSError, ValueError) as error:
         raise SeqloomError(
-            f"The weights file {file} cannot be read: {error}.", "use another checkpoint"
+            f"The weights file {file} cannot be read: {error}.",
+            "use another checkpoint, or restore the file from a backup",
         ) from error
 
 

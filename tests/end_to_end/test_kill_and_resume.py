@@ -156,10 +156,10 @@ def test_a_disk_that_refuses_the_checkpoints(
         _, said = begun.communicate(timeout=200)
     assert begun.returncode == 2, said
     assert "Traceback" not in said
-    assert "The checkpoint of step 120 cannot be written: File too large. Training goes on;" in said
+    assert "The checkpoint of step 120 cannot be written: File too large. Training continues;" in said
     assert f"error: The checkpoint of step {LAST} cannot be written: File too large." in said
     kept = sorted((run / "checkpoints").glob("step-*"))
-    assert kept and f"the last good one is that of step {kept[-1].name.removeprefix('step-')};" in said
+    assert kept and f"last checkpoint: step {kept[-1].name.removeprefix('step-')};" in said
     resumed = process("resume", run)
     assert resumed.returncode == 0, resumed.stderr
     assert_same_end(run, undisturbed)

@@ -167,11 +167,11 @@ def test_what_killed_processes_left_in_the_cache_is_removed(
         (stores / name).mkdir(parents=True)
     (stores / ".c.lock").write_text("process 1 on elsewhere")
     with locked(stores / ".d.lock", "this test"):
-        Corpus(config(2).data, config(2).text).prepare(lambda line: None)
+        Corpus(config(2).data, config(2).text).prepare()
         left = {name for name in os.listdir(stores) if not TokenStore.is_sound(stores / name)}
     assert left == {f"b.partial-{os.getpid()}", ".d.tmp", ".d.lock"}
     (stores / f"a.partial-{gone.pid}").mkdir()
-    Corpus(config(2).data, config(2).text).prepare(lambda line: None)  # writes no store: it is in the cache
+    Corpus(config(2).data, config(2).text).prepare()  # writes no store: it is in the cache
     assert not (stores / f"a.partial-{gone.pid}").exists()
 
 

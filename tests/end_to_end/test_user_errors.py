@@ -104,7 +104,7 @@ TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
         "{}/good.tsv --config {}/value.yaml",
         ("must be a section of options", "'transformer'"),
     ),
-    "best_by": ("{}/good.tsv --set train.best_by=bleu", ("train.best_by=bleu is not measured",)),
+    "best_by": ("{}/good.tsv --set train.best_by=bleu", ("train.best_by=bleu is not computed",)),
     "average": ("{}/good.tsv --set train.average=9", ("train.average=9", "train.keep=3")),
     "nbest": ("{}/good.tsv --set search.nbest=9", ("search.nbest=9 exceeds search.beam=5",)),
     "joint": (
@@ -189,7 +189,7 @@ def test_answers_that_cannot_be_written(
 ) -> None:
     given = [action, trained, files / "good.tsv", "--out"]
     assert_sentence(command(*given, tmp_path / "nowhere" / "a.txt"), "cannot be written", "nowhere")
-    assert_sentence(command(*given, tmp_path), "is a folder, not a file to write to")
+    assert_sentence(command(*given, tmp_path), "is a folder, not a file")
 
 
 def test_out_must_be_given(files: Path, command: Command) -> None:
@@ -243,13 +243,13 @@ def test_damaged_weights(broken: Path, command: Command) -> None:
     assert_sentence(command("translate", broken), "checkpoints/best/model.safetensors is damaged")
     assert_sentence(command("resume", broken), "step-400/model.safetensors is damaged", "remove")
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    assert_sentence(command("resume", broken), "its checksum is not the recorded one")
+    assert_sentence(command("resume", broken), "its checksum does not match")
 
 
 def test_damaged_state(broken: Path, command: Command) -> None:
     shutil.rmtree(broken / "checkpoints" / "step-200")
     (broken / "checkpoints" / "step-400" / "state.json").write_text("{")
-    assert_sentence(command("resume", broken), "state.json cannot be read", "train that part again")
+    assert_sentence(command("resume", broken), "state.json cannot be read", "seqloom resume")
 
 
 def test_record_of_the_data_is_gone_or_damaged(broken: Path, command: Command) -> None:
@@ -264,7 +264,7 @@ def test_weights_of_another_model(broken: Path, command: Command) -> None:
     changed = config.read_text().replace("width: 64", "width: 32")
     config.write_text(changed)
     said = command("translate", broken, given=b"1")
-    assert_sentence(said, "config.yaml is not as it was written", "last line")
+    assert_sentence(said, "config.yaml was changed", "last line")
     config.write_text(changed.rpartition("#")[0])
     assert_sentence(command("translate", broken, given=b"1"), "do not fit this model")
 

@@ -104,7 +104,7 @@ def test_training_data_from_a_pipe(name: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / name)
     config = compose(values={"data.train": str(tmp_path / name)})
     with pytest.raises(SeqloomError, match="training reads its data more than once"):
-        Corpus(config.data, config.text).prepare(lambda line: None)
+        Corpus(config.data, config.text).prepare()
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv"])

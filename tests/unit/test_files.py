@@ -11,7 +11,7 @@ import pytest
 from seqloom.errors import SeqloomError
 from seqloom.files import (
     check_sealed_text,
-    mend,
+    clean_up_leftovers,
     new_folder,
     point_to,
     read_sealed,
@@ -108,7 +108,7 @@ def test_what_is_sealed_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", [{"steps": [1, 3]}, {"rate": 0.2}, {"more": 1}, {"seal": "0"}])
 def test_what_was_changed_is_noticed(tmp_path: Path, change: dict[str, object]) -> None:
     write_json(tmp_path / "a.json", {**sealed(VALUES), **change})
-    with pytest.raises(SeqloomError, match=r"a\.json is damaged: its checksum is not the recorded one"):
+    with pytest.raises(SeqloomError, match=r"a\.json is damaged: its checksum does not match"):
         read_sealed(tmp_path / "a.json")
 
 
@@ -128,7 +128,7 @@ def test_every_bit_of_a_sealed_file_counts(tmp_path: Path) -> None:
 
 def test_a_list_is_not_sealed(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", [1])
-    with pytest.raises(SeqloomError, match="it is no object"):
+    with pytest.raises(SeqloomError, match="it is not a JSON object"):
         read_sealed(tmp_path / "a.json")
 
 
@@ -141,7 +141,7 @@ def test_every_bit_of_a_sealed_text_counts(tmp_path: Path) -> None:
         changed = bytearray(content)
         changed[bit // 8] ^= 1 << bit % 8
         file.write_bytes(changed)
-        with pytest.raises(SeqloomError, match=r"a\.yaml is not as it was written") as caught:
+        with pytest.raises(SeqloomError, match=r"a\.yaml was changed") as caught:
             check_sealed_text(file)
         assert "remove its last line" in caught.value.hint
     file.write_text("a: 2\n")
@@ -166,7 +166,7 @@ def test_a_folder_that_is_replaced_is_never_lost(
         (folder / "new").write_text("")
     assert target.exists() != killed
     monkeypatch.undo()
-    mend(tmp_path)
+    clean_up_leftovers(tmp_path)
     assert _names(tmp_path) == ["run"]
     assert _names(target) == ["old"]
 
@@ -177,7 +177,7 @@ def test_what_is_left_behind_is_cleared(tmp_path: Path) -> None:
         (tmp_path / name / "file").write_text("")
     (tmp_path / ".b.tmp").write_text("")
     os.symlink("run", tmp_path / ".best.tmp")
-    mend(tmp_path)
+    clean_up_leftovers(tmp_path)
     assert _names(tmp_path) == ["run"]
     assert _names(tmp_path / "run") == ["file"]
 

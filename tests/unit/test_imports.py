@@ -15,7 +15,7 @@ import seqloom
 PACKAGE = Path(seqloom.__file__).parent
 LAYERS = [
     {"errors", "types", "settings", "registry", "files", "limits", "locks", "outputs"}
-    | {"tensors", "system", "progress", "distributed", "lazy", "strict_json", "suggestions"},
+    | {"tensors", "system", "progress", "distributed", "lazy", "log", "strict_json", "suggestions"},
     {"text", "nn", "evaluate"},
     {"data", "models"},
     {"decode", "training"},

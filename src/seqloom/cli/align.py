@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +16,11 @@ from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.data.config import DataConfig
-    from seqloom.statistical.alignment.align import Aligner, Links, Model
+    from seqloom.statistical.alignment.align import Aligner, Links, Model, Round
     from seqloom.statistical.alignment.bitext import Pair
     from seqloom.statistical.alignment.symmetrise import Method
+
+logger = logging.getLogger(__name__)
 
 ModelName = Annotated[
     str, typer.Option("--model", metavar="NAME", help="Alignment model: hmm, diagonal, ibm2 or ibm1.")
@@ -148,11 +151,15 @@ def link(
             f"Nothing to align: none of the {len(numbers):,} lines has words on both sides.",
             "check the file's format and columns (--source-column, --target-column)",
         )
-    say = None if quiet else lambda line: print(line, file=sys.stderr)
+    on_round = None if quiet else _log_round
     aligner = Aligner(numbers, threads=checked_threads(threads))
     with counter(f"{model}: pairs", total=alignable * passes(kind, iterations)) as advance:
-        aligner.train(kind, iterations=iterations, agree=agree, say=say, on_progress=advance)
+        aligner.train(kind, iterations=iterations, agree=agree, on_round=on_round, on_progress=advance)
         return aligner, aligner.links(method, on_progress=advance)
+
+
+def _log_round(iteration: Round) -> None:
+    logger.info("%s", iteration)
 
 
 def _summary(aligner: Aligner, numbers: Sequence[Pair], links: list[Links]) -> dict[str, Any]:

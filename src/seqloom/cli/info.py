@@ -132,6 +132,7 @@ def _open(path: Path, assignments: list[str]) -> tuple[str, nn.Module, Vocabular
     """Return name, model with random weights, and vocabulary sizes of a run or a configuration."""
     from seqloom.run.build import build_model, build_neural
     from seqloom.run.config import compose
+    from seqloom.run.data_settings import adapt_to_data
     from seqloom.run.directory import Run
     from seqloom.types import Vocabularies
 
@@ -145,7 +146,7 @@ def _open(path: Path, assignments: list[str]) -> tuple[str, nn.Module, Vocabular
             f"{path} is neither a run directory nor a configuration file.",
             "give the --out of seqloom train, or a YAML file",
         )
-    config = compose(path, assignments=assignments)
+    config = adapt_to_data(compose(path, assignments=assignments))
     sizes = Vocabularies(config.text.vocab_size, config.text.vocab_size, config.text.is_joint)
     return config.model.name, build_neural(config.model, sizes), sizes
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -102,6 +101,7 @@ def _open(path: Path, assignments: list[str]) -> tuple[str, nn.Module, TokenStor
     from seqloom.data.corpus import Corpus
     from seqloom.run.build import build_model, load_model
     from seqloom.run.config import compose
+    from seqloom.run.data_settings import adapt_to_data
     from seqloom.run.directory import Run
 
     if path.is_dir():
@@ -118,8 +118,8 @@ def _open(path: Path, assignments: list[str]) -> tuple[str, nn.Module, TokenStor
             f"{path} is neither a run directory nor a configuration file.",
             "give the --out of seqloom train, or a YAML file",
         )
-    config = compose(path, assignments=assignments)
-    prepared = Corpus(config.data, config.text).prepare(say=lambda line: print(line, file=sys.stderr))
+    config = adapt_to_data(compose(path, assignments=assignments))
+    prepared = Corpus(config.data, config.text).prepare()
     return config.model.name, build_model(config, prepared.tokenizers), prepared.valid
 
 

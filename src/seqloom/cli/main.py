@@ -36,6 +36,7 @@ from seqloom.cli import (
 from seqloom.cli.commands import Command, CommandGroup
 from seqloom.cli.user_modules import UserModules, imports_first
 from seqloom.errors import SeqloomError
+from seqloom.log import console
 
 _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     "Train": {"demo": demo.demo, "train": train.train, "resume": train.resume, "models": models.models},
@@ -91,13 +92,14 @@ def _show_version(value: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
     user_modules: UserModules = None,
 ) -> None:
-    pass
+    context.with_resource(console(force=True))
 
 
 def main() -> None:

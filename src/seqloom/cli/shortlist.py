@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -64,7 +63,7 @@ def shortlist(
         prepared = Corpus(unstreamed, config.text).reopen(opened.data_record(), opened.tokenizers())
     else:
         given = unstreamed.model_copy(update={"train": (data,), "source": None, "target": None, "weights": ()})
-        prepared = Corpus(given, config.text).prepare(lambda text: print(text, file=sys.stderr), tokenizers)
+        prepared = Corpus(given, config.text).prepare(tokenizers)
     train, valid = prepared.store, prepared.valid
     step = -(-len(train) // pairs)  # spread over the entire corpus
     learned = [(train.source(i), train.target(i)) for i in range(0, len(train), step)]

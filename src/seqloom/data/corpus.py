@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import sys
 from collections import Counter
@@ -35,7 +36,8 @@ from seqloom.text.features import feature_file
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Example
 
-Say = Callable[[str], None]
+logger = logging.getLogger(__name__)
+
 PARTS: tuple[Part, Part] = ("train", "valid")
 
 
@@ -87,10 +89,10 @@ class Prepared:
         assert isinstance(self.train, TokenStore)
         return self.train
 
-    def batches(self, *, batch_tokens: int, seed: int, say: Say) -> Batches:
+    def batches(self, *, batch_tokens: int, seed: int) -> Batches:
         """Return the training pairs in batches."""
         if isinstance(self.train, PairSource):
-            return WindowStream(self.train, batch_tokens=batch_tokens, seed=seed, say=say)
+            return WindowStream(self.train, batch_tokens=batch_tokens, seed=seed)
         return BatchStream(
             self.train, batch_tokens=batch_tokens, seed=seed, pool=self.pool, mixture=self.mixture
         )
@@ -102,30 +104,30 @@ class Corpus:
     def __init__(self, data: DataConfig, text: TextConfig) -> None:
         self.data, self.text = data, text
 
-    def prepare(self, say: Say, tokenizers: TokenizerPair | None = None) -> Prepared:
+    def prepare(self, tokenizers: TokenizerPair | None = None) -> Prepared:
         """Read and check all data, train tokenizers if none are given, and write the token stores."""
         make_cache_folder("stores")  # fail before training tokenizers, not after
         files, report = self._checksums(), DataReport()
         held_out, pairs, ratio = self._count(report)
         check_targets_are_text(self.data)
         record = DataRecord(files=files, held_out=held_out, pairs=pairs, length_ratio=ratio)
-        tokenizers = tokenizers or self._trained_tokenizers(record, say)
+        tokenizers = tokenizers or self._trained_tokenizers(record)
         for note in tokenizers.notes:
-            say(f"tokenizer: {note}")
+            logger.info(f"tokenizer: {note}")
         prepared = self._prepared(tokenizers, record, report)
         report.raise_if_mostly_dropped()
         later = "; lines dropped from the stream are reported after each epoch" if self.data.stream else ""
-        say(f"data: {report.summary()}{later}")
+        logger.info(f"data: {report.summary()}{later}")
         if prepared.valid_part == "train":
             if self.data.has("valid"):
                 raise SeqloomError(
                     f"No validation pairs are left: {report.summary()}.", "check data.max_length and the data"
                 )
-            say("data: too few pairs to hold any out, so validation uses the training pairs")
+            logger.info("data: too few pairs to hold any out, so validation uses the training pairs")
         return prepared
 
-    def _trained_tokenizers(self, record: DataRecord, say: Say) -> TokenizerPair:
-        say(f"tokenizer: training on {sum(record.pairs.values()):,} lines")
+    def _trained_tokenizers(self, record: DataRecord) -> TokenizerPair:
+        logger.info(f"tokenizer: training on {sum(record.pairs.values()):,} lines")
         return TokenizerPair.train(
             self.text,
             lambda: ((e.source, e.target or "") for e in self._examples("train", record)),
@@ -311,7 +313,7 @@ class Corpus:
             if TokenStore.is_sound(folder):  # written by another process in the meantime
                 return TokenStore.open(folder)
             if folder.exists():
-                print(f"Token store {folder} is damaged or outdated; writing it again.", file=sys.stderr)
+                logger.warning(f"Token store {folder} is damaged or outdated; writing it again.")
             return self._write_store(folder, part, tokenizers, record)
 
     def _write_store(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -16,6 +17,8 @@ from seqloom.data.report import DataReport
 from seqloom.data.store import Tokens
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -48,16 +51,9 @@ class WindowStream:
     number of its pairs to skip. Dropped and held-out pairs count as done at the end of their window.
     """
 
-    def __init__(
-        self,
-        source: PairSource,
-        *,
-        batch_tokens: int,
-        seed: int,
-        say: Callable[[str], None] = lambda line: None,
-    ) -> None:
+    def __init__(self, source: PairSource, *, batch_tokens: int, seed: int) -> None:
         self._source, self._mixture = source, source.mixture
-        self._batch_tokens, self._seed, self._say = batch_tokens, seed, say
+        self._batch_tokens, self._seed = batch_tokens, seed
 
     @property
     def per_epoch(self) -> int:
@@ -126,4 +122,4 @@ class WindowStream:
                 "check data.max_length and data.valid_share",
             )
         if report.counts:
-            self._say(f"data: epoch {epoch + 1}: {report.summary()}")
+            logger.info(f"data: epoch {epoch + 1}: {report.summary()}")

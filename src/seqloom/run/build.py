@@ -1,4 +1,4 @@
-"""The model of a configuration, before it has learned and with what it has learned."""
+"""Models of a configuration, with initial or trained weights."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 def build_model(config: Config, tokenizers: TokenizerPair) -> SequenceModel:
-    """Return the model of a configuration, trained by gradient, with weights drawn from the run's seed."""
+    """Return the neural model of a configuration, with random weights drawn from the seed of the run."""
     torch.manual_seed(config.train.seed)
     return build_neural(config.model, tokenizers.vocabularies)
 
 
 def build_neural(settings: ModelSettings, vocabularies: Vocabularies) -> SequenceModel:
-    """Return a model that is trained by gradient, with random weights."""
+    """Return a neural model with random weights."""
     if architecture(settings.name).fitted:
         raise SeqloomError(
-            f"The model {settings.name} is counted, not trained by gradient: it has no layers and weights.",
-            "this works with neural models; see `seqloom models`",
+            f"The model {settings.name} is fitted, not trained by gradient, so it has no layers and weights.",
+            "use a neural model: see seqloom models",
         )
     model = _build(settings, vocabularies)
     if not isinstance(model, SequenceModel):
         raise SeqloomError(
             f"The model {settings.name} is registered, but {type(model).__name__} is not a SequenceModel.",
-            "let the class inherit from seqloom.models.base.AutoregressiveModel",
+            "derive the class from seqloom.models.base.AutoregressiveModel",
         )
     return model
 
 
 def build_fitted(config: Config, tokenizers: TokenizerPair) -> FittedModel:
-    """The model of a configuration that is fitted by counting, before it has seen anything."""
+    """Return the fitted model of a configuration, before it is fitted."""
     return cast("FittedModel", _build(config.model, tokenizers.vocabularies))
 
 
@@ -63,7 +63,7 @@ def _build(settings: ModelSettings, vocabularies: Vocabularies) -> object:
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of that name; `auto` takes an accelerator if there is one."""
+    """Return the device of that name; `auto` is an accelerator if there is one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -72,12 +72,12 @@ def choose_device(name: str) -> torch.device:
         if device.type == "meta":
             raise RuntimeError("it holds no values")
     except (RuntimeError, AssertionError) as error:
-        raise SeqloomError(f"The device {name!r} cannot be used here.", "try device cpu or auto") from error
+        raise SeqloomError(f"The device {name!r} cannot be used here.", "use cpu or auto") from error
     return device
 
 
 def load_model(run: Run, *, checkpoint: str | None = None) -> tuple[SequenceModel, TokenizerPair]:
-    """Return the trained model of a run, checked, and its tokenizers; no random numbers are drawn."""
+    """Return the trained model of a run and its tokenizers, verified; no random numbers are drawn."""
     config, tokenizers = run.config(), run.tokenizers()
     model = build_with_weights(
         lambda: build_neural(config.model, tokenizers.vocabularies), run.checked_weights(checkpoint)
@@ -86,10 +86,10 @@ def load_model(run: Run, *, checkpoint: str | None = None) -> tuple[SequenceMode
 
 
 def build_with_weights(build: Callable[[], Model], weights: Path) -> Model:
-    """Build a model and give it the weights of a file, leaving the caller's random state as it is.
+    """Build a model with the weights of a file; the random state of the caller does not change.
 
-    On the meta device a constructor computes nothing. A model with tensors that its state dict does not
-    contain, such as a table, is built again for their values.
+    The model is built on the meta device, where a constructor computes nothing. A model with tensors that are
+    not in its state dict, such as a table, is built a second time for their values.
     """
     with torch.device("meta"), _SkipInitialisation():
         model = build()
@@ -101,8 +101,11 @@ def build_with_weights(build: Callable[[], Model], weights: Path) -> Model:
 
 
 class _SkipInitialisation(TorchFunctionMode):
-    """Leaves out the functions of torch.nn.init: on the meta device they compute nothing, but for some of them
-    torch imports its compiler, which takes a second."""
+    """Skips the functions of torch.nn.init.
+
+    On the meta device they compute nothing, but for some of them torch imports its compiler, which takes a
+    second.
+    """
 
     def __torch_function__(
         self,
@@ -134,7 +137,7 @@ def _has_unsaved_tensors(model: nn.Module) -> bool:
 def load_fitted(
     run: Run, *, checkpoint: str | None = None, device: torch.device | str = "cpu"
 ) -> tuple[FittedModel, TokenizerPair]:
-    """The fitted model of a run, checked, and its tokenizers."""
+    """Return the fitted model of a run and its tokenizers, verified."""
     tokenizers = run.tokenizers()
     model = build_fitted(run.config(), tokenizers)
     weights = run.checked_weights(checkpoint)
@@ -144,6 +147,6 @@ def load_fitted(
         reason = f"{error.args[0]} is missing" if isinstance(error, KeyError) else str(error)
         raise SeqloomError(
             f"The weights in {weights} do not fit this model: {reason}.",
-            "the file belongs to another run or config.yaml was changed after training",
+            "the file belongs to another run, or config.yaml was changed after training",
         ) from error
     return model, tokenizers

@@ -1,4 +1,4 @@
-"""A run directory: tokenizer, config, weights and all else that a run keeps, in one place."""
+"""Run directories: configuration, tokenizers, weights and all other files of a run."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path) -> Run:
-        """The run in that folder, or an error that says what is missing."""
+        """Return the run in a folder; raise if the folder is not a run directory."""
         run = cls(Path(folder))
         if not run.folder.is_dir():
-            raise SeqloomError(f"There is no run directory {folder}.", "seqloom train ... --out DIR makes one")
+            raise SeqloomError(
+                f"There is no run directory {folder}.", "create one with seqloom train ... --out DIR"
+            )
         if not run.config_file.is_file():
             raise SeqloomError(
                 f"{folder} is not a run directory: it has no config.yaml.",
-                "give the folder that --out named when training",
+                "give the --out folder of seqloom train",
             )
-        _check_whole(run.folder)
+        _check_contents(run.folder)
         return run
 
     @property
@@ -51,7 +53,7 @@ class Run:
 
     @property
     def lock_file(self) -> Path:
-        """The lock of the process that trains the run; it exists as long as that process runs."""
+        """The lock file of the process that trains the run; it exists while that process runs."""
         return self.folder / ".seqloom.lock"
 
     @property
@@ -64,12 +66,12 @@ class Run:
 
     @property
     def initial_file(self) -> Path:
-        """The weights that the run starts from, if not from random ones."""
+        """The initial weights, if they are not random."""
         return self.folder / "initial.safetensors"
 
     @property
     def import_file(self) -> Path:
-        """The name of the user's file that defines the model, if it is not part of seqloom."""
+        """The file with the name of the user's module that defines the model, if it is not part of seqloom."""
         return self.folder / "import.json"
 
     def config(self) -> Config:
@@ -82,12 +84,12 @@ class Run:
                 raise
             raise SeqloomError(
                 f"The model of {self.folder} is defined in the file {quoted(file)}, which is not imported.",
-                f"if you have that file and trust it: seqloom --import {shlex.quote(file)} ...; "
+                f"if you trust that file: seqloom --import {shlex.quote(file)} ...; "
                 "in Python, import it before loading the run",
             ) from error
 
     def imported(self) -> str | None:
-        """Return the recorded name of the user's file, without any folder. It is shown, never executed."""
+        """Return the recorded name of the user's file, without its folder; it is shown, never executed."""
         try:
             return Path(str(read_sealed(self.import_file)["file"])).name
         except (SeqloomError, KeyError):
@@ -103,7 +105,7 @@ class Run:
     def length_ratio(self) -> float | None:
         """Return the target characters per source character of the training data.
 
-        None if the run does not record it. Only a warning depends on it, so a damaged record is no error here.
+        None if it is not recorded. Only a warning depends on it, so a damaged record is not an error here.
         """
         try:
             ratio = read_sealed(self.data_file).get("length_ratio") if self.data_file.is_file() else None
@@ -115,19 +117,19 @@ class Run:
         return Checkpoints(self.folder / "checkpoints", keep, tokenizers=self._tokenizer_sum())
 
     def _tokenizer_sum(self) -> str:
-        """One checksum of the tokenizers, for theirs are in the JSON files; checkpoints carry it."""
+        """Return one checksum of the tokenizers, which checkpoints record; their JSON files hold their own."""
         records = [read_json(file) for file in sorted(self.tokenizer_folder.glob("*.json"))]
         return hashlib.sha256(json.dumps(records, sort_keys=True).encode()).hexdigest()
 
     def weights(self, checkpoint: str | None = None) -> Path:
-        """The weights file of a named checkpoint, by default the best one, else the newest."""
+        """Return the weights file of a named checkpoint; by default of the best one, else of the newest."""
         folder = self.folder / "checkpoints"
         if checkpoint is not None:
             known = sorted(p.name for p in folder.glob("*") if (p / MODEL).is_file())
             if checkpoint not in known:  # a name, never a path
                 raise SeqloomError(
                     f"{self.folder} has no checkpoint {checkpoint!r}.",
-                    f"there is {', '.join(known) or 'none yet'}",
+                    f"available: {', '.join(known) or 'none yet'}",
                 )
             return folder / checkpoint / MODEL
         steps = self.checkpoints().steps()
@@ -138,69 +140,69 @@ class Run:
         if (self.folder / EXPORT_REPORT).is_file():
             raise SeqloomError(
                 f"{self.folder} is an exported model, not a run: it has no checkpoints.",
-                "give the run directory that it was exported from",
+                "give the run directory that the model was exported from",
             )
         raise SeqloomError(
-            f"{self.folder} has no checkpoint yet.", f"seqloom resume {self.folder} goes on training"
+            f"{self.folder} has no checkpoint yet.", f"continue training with: seqloom resume {self.folder}"
         )
 
     def checked_weights(self, checkpoint: str | None = None) -> Path:
-        """The same file, which is what was written."""
+        """Return the same file after verifying its checksum."""
         weights = self.weights(checkpoint)
         check_sums(weights.parent, [weights.name], tokenizers=self.checkpoints().tokenizers)
         return weights
 
     @property
     def alignment_file(self) -> Path:
-        """Which head aligns words best, if it was found out."""
+        """The file that names the attention head for alignments, if one was chosen."""
         return self.folder / "alignment.json"
 
     def alignment_head(self) -> Head | None:
-        """The head whose attention is the alignment of an answer; None: the mean of all."""
+        """Return the head whose attention is used for alignments; None for the mean of all heads."""
         if not self.alignment_file.is_file():
             return None
         try:
             values = read_sealed(self.alignment_file)
-            layer, head = index(values["layer"]), index(values["head"])  # whole numbers only
+            layer, head = index(values["layer"]), index(values["head"])  # integers only
             return Head(layer, head, bool(values["later"]))
         except (SeqloomError, KeyError, TypeError) as error:
             raise SeqloomError(
                 f"{self.alignment_file} does not name a head: it is damaged.",
-                "remove it, or choose again by seqloom evaluate-alignment --keep",
+                "remove it, or choose a head again with seqloom evaluate-alignment --keep",
             ) from error
 
     @property
     def shortlist_folder(self) -> Path:
-        """The table of likely translations, if it was made."""
+        """The folder of the lexical shortlist, if one was built."""
         return self.folder / "shortlist"
 
     def shortlist(self) -> Shortlist:
-        """The table of likely translations of this run's tokens."""
+        """Load the lexical shortlist of the run."""
         if not self.shortlist_folder.is_dir():
             raise SeqloomError(
                 f"{self.folder} has no shortlist.",
-                f"seqloom shortlist {self.folder} makes one; or leave out search.shortlist",
+                f"build one with seqloom shortlist {self.folder}, or leave out search.shortlist",
             )
         return Shortlist.load(self.shortlist_folder, self.tokenizers())
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl."""
+        """Return the entries of metrics.jsonl."""
         return read_metrics(self.folder / "metrics.jsonl")
 
 
-def _check_whole(folder: Path) -> None:
-    """Raises if a link in the run leads out of it, or if something in it is neither a file nor a folder.
+def _check_contents(folder: Path) -> None:
+    """Raise if a link leads out of the run directory, or if an entry is neither a file nor a folder.
 
-    Whoever made the run could otherwise let us read, write or wait at any place of this machine.
+    An untrusted run could otherwise make us read, write or block anywhere on this machine.
     """
     root = os.path.realpath(folder)
-    for place, folders, files in os.walk(folder):
-        for path in (os.path.join(place, name) for name in (*folders, *files)):
-            end = os.path.realpath(path)
-            if os.path.commonpath((root, end)) != root:
+    for parent, folders, files in os.walk(folder):
+        for path in (os.path.join(parent, name) for name in (*folders, *files)):
+            target = os.path.realpath(path)
+            if os.path.commonpath((root, target)) != root:
                 raise SeqloomError(
                     f"{path} is a link that leads out of the run directory.",
-                    "copy what it points to, or make the run directory itself a link",
+                    "replace the link by a copy of its target, or link to the run directory itself",
                 )
             if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
                 raise SeqloomError(

@@ -1,4 +1,4 @@
-"""New limits for a run: one that has finished can train for longer."""
+"""New training limits for an existing run, so that a finished run can train for longer."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LIMITS = ("train.max_steps", "train.max_minutes", "train.max_epochs", "train.pat
 
 
 def change_limits(run: Run, assignments: Iterable[str]) -> None:
-    """Replace limits of training (`train.max_steps=1000`) in the configuration of a run.
+    """Replace training limits (`train.max_steps=1000`) in the configuration of a run.
 
-    The mean of the last checkpoints, if there is one, is removed: the end of the longer run makes another.
+    An average of the last checkpoints is removed: it is computed again at the end of the longer run.
     """
     config = run.config()
     if architecture(config.model.name).fitted:
         raise SeqloomError(
-            f"The model {config.model.name} is fitted at once, so its training has no limits to change.",
+            f"The model {config.model.name} is fitted in one pass, so there are no training limits to change.",
             "start a new run with other options",
         )
     values = config.train.model_dump()
@@ -30,7 +30,7 @@ def change_limits(run: Run, assignments: Iterable[str]) -> None:
         if key not in LIMITS:
             raise SeqloomError(
                 f"{key} cannot be changed when a run is resumed.",
-                f"only {', '.join(LIMITS)} can; for others start a new run, e.g. with --init-from {run.folder}",
+                f"change {', '.join(LIMITS)}, or start a new run with --init-from {run.folder}",
             )
         values[key.removeprefix("train.")] = value
     changed = TrainConfig.checked(values, "train", "--set")

@@ -1,7 +1,8 @@
-"""A run whose model is counted: fitted at once, saved as every other model is."""
+"""Training of a fitted model: one fit, saved like any other model."""
 
 from __future__ import annotations
 
+import logging
 import time
 
 from seqloom.data.corpus import Prepared
@@ -14,19 +15,21 @@ from seqloom.system import checked_threads
 from seqloom.training.checkpoint import TrainState
 from seqloom.training.run_log import RunLog
 
-_STEP = 1  # the only checkpoint of a model that learns in one go
+logger = logging.getLogger(__name__)
+
+_STEP = 1  # the only checkpoint of a fitted model
 
 
-def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False) -> TrainState:
-    """Fit the model of a run, unless that is done: a fit that was interrupted starts again."""
+def fit_run(run: Run, config: Config, prepared: Prepared, *, progress: bool = False) -> TrainState:
+    """Fit the model of a run unless it is fitted already; an interrupted fit starts again."""
     checkpoints = run.checkpoints()
-    if (done := checkpoints.restore_state()) is not None:
-        return done
+    if (finished := checkpoints.restore_state()) is not None:
+        return finished
     model = build_fitted(config, prepared.tokenizers)
-    began = time.monotonic()
-    with RunLog(run.folder, quiet=quiet) as log:
+    start = time.monotonic()
+    with RunLog(run.folder, progress=progress) as log:
         unit = "texts" if config.data.is_text else "pairs"
-        log.say(f"{config.model.name}: {len(prepared.store):,} {unit}")
+        logger.info(f"{config.model.name}: {len(prepared.store):,} {unit}")
         figures = model.fit(
             FitData(
                 tokenizers=prepared.tokenizers,
@@ -35,13 +38,12 @@ def fit_run(run: Run, config: Config, prepared: Prepared, *, quiet: bool = False
                 valid_examples=prepared.valid_examples,
                 seed=config.train.seed,
                 threads=checked_threads(config.train.threads),
-                say=log.say,
             )
         )
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - start
         state = TrainState(step=_STEP, seconds=seconds, best_step=_STEP, finished="counted")
         log.record("valid", _STEP, {**figures, "seconds": seconds, "best": True})
         checkpoints.folder.mkdir(exist_ok=True)
         checkpoints.save(model.state_dict(), {}, state)
-        log.say(f"done after {duration(seconds)}")
+        logger.info(f"done after {duration(seconds)}")
     return state

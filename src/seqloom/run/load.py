@@ -1,4 +1,4 @@
-"""What a run directory is used by: a translator, a generator, a filler or a scorer, each from one folder."""
+"""Load translators, generators, fillers and scorers from a run directory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from seqloom.text.pair import TokenizerPair
 from seqloom.types import StepModel
 
 Use = Literal["translate", "generate", "fill"]
-_DOES: dict[Use, tuple[str, str]] = {
+_VERBS: dict[Use, tuple[str, str]] = {  # what a model does; what it does not
     "translate": ("translates", "translate"),
     "generate": ("continues a text", "continue a text"),
     "fill": ("fills gaps in a text", "fill gaps"),
@@ -39,7 +39,7 @@ _DOES: dict[Use, tuple[str, str]] = {
 
 
 def use_of(config: Config) -> Use:
-    """The command that a run of that configuration is made for."""
+    """Return the command that runs of this configuration are made for."""
     task = architecture(config.model.name).task
     if task == "fill":
         return "fill"
@@ -47,7 +47,7 @@ def use_of(config: Config) -> Use:
 
 
 def commands_for(run: Run) -> tuple[str, str]:
-    """Return a command that shows what the run can do, and one that measures it."""
+    """Return a command that applies the run, and one that evaluates it."""
     folder = (
         str(run.folder) if (file := run.imported()) is None else f"{run.folder} --import {shlex.quote(file)}"
     )
@@ -59,9 +59,9 @@ def commands_for(run: Run) -> tuple[str, str]:
     return commands[use_of(run.config())]
 
 
-def _other_use(run: Run, wanted: Use) -> SeqloomError:
+def _wrong_use(run: Run, use: Use) -> SeqloomError:
     config = run.config()
-    (does, _), (_, other) = _DOES[use_of(config)], _DOES[wanted]
+    (does, _), (_, other) = _VERBS[use_of(config)], _VERBS[use]
     return SeqloomError(
         f"The model of {run.folder} ({config.model.name}) {does}; it does not {other}.",
         f"e.g. {commands_for(run)[0]}",
@@ -70,7 +70,7 @@ def _other_use(run: Run, wanted: Use) -> SeqloomError:
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """All that is needed to use a run."""
+    """The model of a run, with its tokenizers and configuration."""
 
     run: Run
     model: SequenceModel | FittedModel  # on its device
@@ -80,7 +80,7 @@ class LoadedRun:
 
     def step_model(self) -> StepModel:
         """Return the model, which generates token by token."""
-        assert not isinstance(self.model, HasTranslator), "it has a search of its own"
+        assert not isinstance(self.model, HasTranslator), "it has its own search"
         return cast("StepModel", self.model)
 
     def sequence_model(self) -> SequenceModel:
@@ -89,26 +89,28 @@ class LoadedRun:
         return self.model
 
 
-def _open(folder: str | Path, wanted: Use | None, checkpoint: str | None, device: str) -> LoadedRun:
-    """The model of a run that is made for the wanted use; any run if none is named."""
+def _open(folder: str | Path, use: Use | None, checkpoint: str | None, device: str) -> LoadedRun:
+    """Load the model of a run; raise if the run is made for another use than the given one."""
     run = Run.open(folder)
     config = run.config()
-    if wanted is not None and use_of(config) != wanted:
-        raise _other_use(run, wanted)
-    place = choose_device(device)
+    if use is not None and use_of(config) != use:
+        raise _wrong_use(run, use)
+    chosen_device = choose_device(device)
     if architecture(config.model.name).fitted:
-        fitted, tokenizers = load_fitted(run, checkpoint=checkpoint, device=place)
-        return LoadedRun(run, fitted, tokenizers, config, place)
+        fitted, tokenizers = load_fitted(run, checkpoint=checkpoint, device=chosen_device)
+        return LoadedRun(run, fitted, tokenizers, config, chosen_device)
     model, tokenizers = load_model(run, checkpoint=checkpoint)
-    return LoadedRun(run, model.to(place), tokenizers_for_inference(config, tokenizers), config, place)
+    return LoadedRun(
+        run, model.to(chosen_device), tokenizers_for_inference(config, tokenizers), config, chosen_device
+    )
 
 
 def tokenizers_for_inference(config: Config, tokenizers: TokenizerPair) -> TokenizerPair:
-    """Return the tokenizers for using a run: for a model that restores texts, [MASK] is a gap, not text."""
+    """Return the tokenizers for decoding: for a model that restores text, [MASK] is a gap, not text."""
     if config.data.noise.kind == "none" or use_of(config) != "translate":
         return tokenizers
     gapped = tokenizers.target.with_gaps()
-    return TokenizerPair(gapped, gapped)  # the source's is the same: texts have one side
+    return TokenizerPair(gapped, gapped)  # plain text has one side, so both are the same
 
 
 def load(
@@ -119,9 +121,9 @@ def load(
     workers: int | None = None,
     search: Mapping[str, Any] | None = None,
 ) -> Translator:
-    """Return the translator of a run directory, by torch or by the model's own search: text in, text out.
+    """Return the translator of a run directory, which uses torch or the search of the model.
 
-    `workers` is the number of processes of a model with a search of its own (default: chosen automatically).
+    `workers` is the number of processes for a model with its own search (default: chosen automatically).
     `search` holds search options that replace those of the run.
     """
     opened = _open(folder, "translate", checkpoint, device)
@@ -160,8 +162,8 @@ def load_decoder(
     found = load(folder, checkpoint=checkpoint, device=device, search=search)
     if not isinstance(found, TorchTranslator):
         raise SeqloomError(
-            f"The model of {folder} has a search of its own: it does not generate token by token.",
-            f"seqloom translate {folder} FILE works, also with --nbest",
+            f"The model of {folder} has its own search: it does not generate token by token.",
+            f"use seqloom translate {folder} FILE, e.g. with --nbest",
         )
     return found
 
@@ -175,28 +177,30 @@ def load_ensemble(
     device: str = "auto",
     search: Mapping[str, Any] | None = None,
 ) -> EnsembleTranslator:
-    """Return the translator of several runs that vote on every token, in probability or log space.
+    """Return the translator of an ensemble, which averages the runs' predictions in probability or log space.
 
-    Their architectures and source vocabularies may differ; the target vocabulary has to be the same.
+    Architectures and source vocabularies may differ; the target vocabulary must be the same.
     """
     if isinstance(folders, str | Path):
         raise SeqloomError(
             f"An ensemble needs a list of runs, got only {folders}.", "for one run use seqloom.load"
         )
     if not folders:
-        raise SeqloomError("An ensemble of no runs cannot translate.", "name one or more run directories")
-    for what, given in (("checkpoints", checkpoints), ("weights", weights)):
-        if given is not None and len(given) != len(folders):
-            raise SeqloomError(f"{len(folders)} runs have {len(given)} {what}.", "give one for each run")
+        raise SeqloomError("An ensemble needs at least one run.", "name one or more run directories")
+    for name, values in (("checkpoints", checkpoints), ("weights", weights)):
+        if values is not None and len(values) != len(folders):
+            raise SeqloomError(f"{len(folders)} runs, but {len(values)} {name}.", "give one for each run")
     if weights and min(weights) <= 0:
-        raise SeqloomError(f"A run has the weight {min(weights):g}.", "leave the run out, or weigh it above 0")
+        raise SeqloomError(
+            f"A run has the weight {min(weights):g}.", "use a weight above 0, or leave the run out"
+        )
     if space not in get_args(Space):
         raise unknown("space", space, get_args(Space))
     targets = [Run.open(folder).tokenizers().target.fingerprint for folder in folders]
     for folder, target in zip(folders, targets, strict=True):
         if target != targets[0]:
             raise SeqloomError(
-                f"{folder} and {folders[0]} have different target vocabularies: they cannot vote on a token.",
+                f"{folder} and {folders[0]} have different target vocabularies, so they cannot vote.",
                 "train them on the same data with the same text.* options",
             )
     named = zip(folders, checkpoints or [None] * len(folders), strict=True)
@@ -211,23 +215,22 @@ def load_generator(
     device: str = "auto",
     search: Mapping[str, Any] | None = None,
 ) -> Generator:
-    """Return what continues a text, by a language model of plain text.
+    """Return the generator of a language model of plain text.
 
     `search` holds search options that replace those of the run.
     """
     opened = _open(folder, "generate", checkpoint, device)
-    longest = opened.config.data.max_length + 1
     return Generator(
         opened.step_model(),
         opened.tokenizers.target,
         SearchConfig.checked({**opened.config.search.model_dump(), **(search or {})}, "search"),
-        max_length=longest,
+        max_length=opened.config.data.max_length + 1,
         device=opened.device,
     )
 
 
 def load_filler(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> Filler:
-    """What fills the gaps of a text, by a masked language model."""
+    """Return the filler of a masked language model."""
     opened = _open(folder, "fill", checkpoint, device)
     return Filler(opened.sequence_model(), opened.tokenizers.source, opened.config.search, opened.device)
 
@@ -235,24 +238,24 @@ def load_filler(folder: str | Path, *, checkpoint: str | None = None, device: st
 def load_scorer(
     folder: str | Path, *, checkpoint: str | None = None, device: str = "auto", use: Use | None = None
 ) -> ForcedScorer | MaskedScorer:
-    """What tells how probable given targets are, or by a masked language model the tokens of a text.
+    """Return the scorer of given targets or, for a masked language model, of the tokens of a text.
 
-    A run that is not made for the given use, if one is given, is an error.
+    Raise if `use` is given and the run is made for another use.
     """
     opened = _open(folder, use, checkpoint, device)
     if isinstance(opened.model, HasTranslator):
         raise SeqloomError(
-            f"The model of {folder} ({opened.config.model.name}) ranks answers, it has no probabilities.",
-            f"take another model here; seqloom score {folder} tells its own scores",
+            f"The model of {folder} ({opened.config.model.name}) gives scores that are not probabilities.",
+            f"use another model here, or seqloom score {folder} for its own scores",
         )
-    given = opened.tokenizers, opened.config.search, opened.device
+    arguments = opened.tokenizers, opened.config.search, opened.device
     if use_of(opened.config) == "fill":
-        return MaskedScorer(opened.sequence_model(), *given)
-    return ForcedScorer(opened.step_model(), *given)
+        return MaskedScorer(opened.sequence_model(), *arguments)
+    return ForcedScorer(opened.step_model(), *arguments)
 
 
 def has_own_search(config: Config) -> bool:
-    """Return whether the model has a search of its own, by scores that are not probabilities."""
+    """Return whether the model has its own search, by scores that are not probabilities."""
     return _own_search(config) is not None
 
 
@@ -274,12 +277,12 @@ def check_search_options(config: Config) -> None:
 def load_derivations(
     folder: str | Path, *, checkpoint: str | None = None, workers: int | None = None
 ) -> PhraseScorer:
-    """What finds the best derivation of given targets, by a model with a search of its own."""
+    """Return the scorer that finds the best derivation of given targets, for a model with its own search."""
     opened = _open(folder, "translate", checkpoint, "cpu")
     if not isinstance(opened.model, HasScorer):
         raise SeqloomError(
-            f"The model of {folder} ({opened.config.model.name}) cannot be made to say a given target.",
-            "seqloom evaluate measures its answers",
+            f"The model of {folder} ({opened.config.model.name}) does not support forced decoding.",
+            "use seqloom evaluate to score its outputs",
         )
     scorer: PhraseScorer = opened.model.scorer(opened.tokenizers, workers=workers)
     return scorer

@@ -1,16 +1,13 @@
-"""From a pair file to a run directory: read, split, tokenise, build, train."""
+"""Training from data files to a run directory: read, split, tokenise, build, train."""
 
 from __future__ import annotations
 
+import logging
 import os
-import signal
-import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -24,16 +21,18 @@ from seqloom.decode.translator import Translator
 from seqloom.distributed.process_group import ProcessGroup
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import parse_metrics
-from seqloom.files import mend, new_folder, sealed, sealed_text, write_atomically, write_json
-from seqloom.locks import locked
+from seqloom.files import clean_up_leftovers, new_folder, sealed, sealed_text, write_atomically, write_json
+from seqloom.log import console
 from seqloom.outputs import check_new_folder, only_writer
 from seqloom.progress import duration
 from seqloom.registry import architecture
 from seqloom.run.build import build_model, choose_device, load_model
 from seqloom.run.config import Config, compose
+from seqloom.run.data_settings import adapt_to_data
 from seqloom.run.directory import Run
 from seqloom.run.extend import change_limits
 from seqloom.run.fit import fit_run
+from seqloom.run.guards import disk_errors, exclusive_training, stop_on_signals
 from seqloom.run.load import Use, check_search_options, load, load_filler, load_generator, use_of
 from seqloom.system import busy_elsewhere, keep_freed_memory
 from seqloom.tensors import write_tensors
@@ -44,10 +43,12 @@ from seqloom.training.checkpoint import (
     load_weights,
     weights_of,
 )
-from seqloom.training.run_log import RunLog
+from seqloom.training.run_log import Log, NullLog, RunLog
 from seqloom.training.trainer import Trainer
 from seqloom.training.validation import Validator
 from seqloom.training.warm_start import warm_start
+
+logger = logging.getLogger(__name__)
 
 _WARM_START = "warm-start.json"
 
@@ -68,10 +69,11 @@ def train(
     settings: Mapping[str, Any] | None = None,
     quiet: bool = False,
 ) -> Translator | Generator | Filler:
-    """Train a new run in `out` on tables of pairs, on two aligned files or on text, and load it.
+    """Train a new run in `out` on tables of pairs, two aligned files or plain text, and load it.
 
-    Return a Translator for pairs; for text a Generator (`lm`) or a Filler (`mlm`). `settings` holds
-    further options by their dotted names, e.g. {"train.max_steps": 1000}.
+    Return a Translator for pairs, a Generator (`lm`) or a Filler (`mlm`) for text. `settings` holds further
+    options by their dotted names, e.g. {"train.max_steps": 1000}. Messages are logged to the `seqloom` logger
+    and, unless `quiet` is set or logging is configured, printed on standard error.
     """
     values = {
         "data.train": pairs,
@@ -93,8 +95,8 @@ def train(
 
 
 def create(config: Config, out: str | Path, *, quiet: bool = False) -> Run:
-    """Make a run directory that is ready to train; it appears when it is complete."""
-    with _created(config, Path(out), quiet) as run:
+    """Create a run directory that is ready to train; it appears when it is complete."""
+    with console(quiet=quiet), _created(config, Path(out)) as run:
         return run
 
 
@@ -107,54 +109,55 @@ def create_and_train(
     group: ProcessGroup | None = None,
     restarted: bool = False,
 ) -> TrainState:
-    """Make a run directory and train it; no other process can use it in between.
+    """Create a run directory and train it; no other process can use it in between.
 
-    `progress` shows or hides the progress of training (default: shown unless `quiet`). If the processes
-    were restarted because one of them died, they continue in the directory made before.
+    `progress` shows or hides the progress bar (default: shown unless `quiet`). Set `restarted` if the processes
+    were restarted because one of them died: they continue in the existing directory.
     """
     group = group or ProcessGroup()
-    with ExitStack() as until_trained:
+    with console(quiet=quiet, is_main=group.is_main), ExitStack() as until_trained:
         if group.is_main and restarted and out.is_dir():
-            until_trained.enter_context(_only_trainer(Run.open(out)))
+            until_trained.enter_context(exclusive_training(Run.open(out)))
         elif group.is_main:
-            with _created(config, out, quiet) as run:
-                until_trained.enter_context(_only_trainer(run))
+            with _created(config, out) as run:
+                until_trained.enter_context(exclusive_training(run))
         group.barrier()
-        return _train(Run.open(out), quiet=quiet, progress=progress, group=group)
+        return _train(Run.open(out), progress=not quiet if progress is None else progress, group=group)
 
 
 @contextmanager
-def _created(config: Config, out: Path, quiet: bool) -> Iterator[Run]:
-    """Yield a new run directory; no other process can make it until the block ends."""
+def _created(config: Config, out: Path) -> Iterator[Run]:
+    """Yield a new run directory; no other process can create the same one until the block ends."""
+    config = adapt_to_data(config)
     _check_new(out)
-    _check(config)
+    _check_machine(config)
     check_search_options(config)
-    with only_writer(out):  # a folder that cannot be made is reported before the tokenizers are trained
+    with only_writer(out):  # fails before the tokenizers are trained if the folder cannot be created
         _check_new(out)
         with new_folder(out) as draft:
-            _fill(Run(draft), config, _printer(quiet))
+            _prepare(Run(draft), config)
         yield Run(out)
 
 
 def _check_new(out: Path) -> None:
-    """Raise an error unless a run directory can be made there."""
+    """Raise an error unless a run directory can be created there."""
     if Run(out).lock_file.exists():  # if it is being trained, the error names the process
-        with _only_trainer(Run(out)):
+        with exclusive_training(Run(out)):
             pass
-    check_new_folder(out, f"choose another --out, or go on training with: seqloom resume {out}")
+    check_new_folder(out, f"choose another --out, or continue training with: seqloom resume {out}")
     if out.name in ("", ".."):
-        raise SeqloomError(f"{out} is no name for a new run directory.", "e.g. --out runs/first")
+        raise SeqloomError(f"{out} is not a valid name for a new run directory.", "e.g. --out runs/first")
 
 
-def _fill(run: Run, config: Config, say: Callable[[str], None]) -> None:
-    """Prepare the data and write all that a run directory has before training."""
-    others = config.train.init_from
-    prepared = Corpus(config.data, config.text).prepare(say, _shared_tokenizers(others))
-    # What cannot be built is told before anything is written.
-    model = None if _counts(config) else build_model(config, prepared.tokenizers)
-    warm = warm_start(model, {name: _weights(name) for name in others}) if others and model else None
+def _prepare(run: Run, config: Config) -> None:
+    """Prepare the data and write all files that a run directory has before training."""
+    init_from = config.train.init_from
+    prepared = Corpus(config.data, config.text).prepare(_shared_tokenizers(init_from))
+    # A model that cannot be built is an error before anything is written.
+    model = None if _is_fitted(config) else build_model(config, prepared.tokenizers)
+    warm = warm_start(model, {name: _best_weights(name) for name in init_from}) if init_from and model else None
     for line in warm.summary() if warm else ():
-        say(f"start: {line}")
+        logger.info(f"start: {line}")
     write_atomically(run.config_file, sealed_text(config.to_yaml()))
     prepared.tokenizers.save(run.tokenizer_folder)
     prepared.report.save(run.folder / "data-report.json")
@@ -167,30 +170,30 @@ def _fill(run: Run, config: Config, say: Callable[[str], None]) -> None:
 
 
 def _shared_tokenizers(runs: Sequence[str]) -> TokenizerPair | None:
-    """Return the tokenizers of the runs to start from; the rows of an embedding belong to their ids."""
+    """Return the tokenizers of the runs to start from, which the rows of their embeddings depend on."""
     pairs = {run: Run.open(run).tokenizers() for run in runs}
     for run, pair in pairs.items():
         if pair.fingerprint != pairs[runs[0]].fingerprint:
             raise SeqloomError(
-                f"{run} and {runs[0]} have different tokenizers, so no model can start from both.",
+                f"{run} and {runs[0]} have different tokenizers, so a model cannot start from both.",
                 "train the later run with train.init_from set to the earlier one, which shares its tokenizers",
             )
     return pairs[runs[0]] if runs else None
 
 
-def _weights(run: str) -> dict[str, Tensor]:
+def _best_weights(run: str) -> dict[str, Tensor]:
     """Return the weights of the best checkpoint of a run."""
     return load_model(Run.open(run))[0].state_dict()
 
 
-def _check(config: Config) -> torch.device:
-    """The device to train on; raises if this machine or installation cannot run the configuration."""
+def _check_machine(config: Config) -> torch.device:
+    """Return the device to train on; raise if this machine or installation cannot run the configuration."""
     if config.train.metrics:
         parse_metrics(",".join(config.train.metrics))
     device = choose_device(config.train.device)
     if device.type == "cpu" and config.train.precision != "float32":
         raise SeqloomError(
-            f"train.precision={config.train.precision} needs an accelerator, and this run is on the CPU.",
+            f"train.precision={config.train.precision} needs an accelerator, but this run is on the CPU.",
             "set train.precision=float32",
         )
     if config.train.tensorboard and find_spec("tensorboard") is None:
@@ -206,48 +209,43 @@ def continue_run(
 ) -> TrainState:
     """Train a run from its newest checkpoint, or from the beginning if it has none.
 
-    `limits` are changed limits of training, e.g. ["train.max_steps=1000"]; a finished run continues if it has
-    not reached them. Several processes train one model together; each of them calls this function.
+    `limits` are new training limits, e.g. ["train.max_steps=1000"]; a finished run continues if it has not
+    reached them. In a process group, every process calls this function.
     """
     group = group or ProcessGroup()
-    with _only_trainer(run) if group.is_main else nullcontext():
+    with (
+        console(quiet=quiet, is_main=group.is_main),
+        exclusive_training(run) if group.is_main else nullcontext(),
+    ):
         if limits and group.is_main:
             change_limits(run, limits)
         group.barrier()
-        return _train(run, quiet=quiet, group=group)
+        return _train(run, progress=not quiet, group=group)
 
 
-@contextmanager
-def _only_trainer(run: Run) -> Iterator[None]:
-    """Keep other processes from training the run; the kernel ends this when the process ends."""
-    with _disk_errors(run), locked(run.lock_file, f"The run {run.folder} is being trained"):
-        yield
-
-
-def _train(run: Run, *, quiet: bool, progress: bool | None = None, group: ProcessGroup) -> TrainState:
-    quiet = quiet or not group.is_main
+def _train(run: Run, *, progress: bool, group: ProcessGroup) -> TrainState:
     config = run.config()
     if not config.data.has("train"):
         raise SeqloomError(
-            f"{run.folder} was imported, so there is no training to go on with.",
+            f"{run.folder} was imported, so there is no training to continue.",
             f"seqloom train pairs.tsv --config {run.config_file} --init-from {run.folder} --out DIR",
         )
     keep_freed_memory()
     if config.train.threads:
         torch.set_num_threads(config.train.threads)
-    device = _check(config)
+    device = _check_machine(config)
     if not group.is_main:
         group.barrier()  # the main process may have to rewrite the token stores
     prepared = Corpus(config.data, config.text).reopen(run.data_record(), run.tokenizers())
     if group.is_main:
         group.barrier()
     checkpoints = run.checkpoints(config.train.keep)
-    notes = _recovered(run) if group.is_main else []
+    recovery_notes = _recover(run) if group.is_main else []
     group.barrier()
-    if _counts(config):
-        with _disk_errors(run):
+    if _is_fitted(config):
+        with disk_errors(run):
             return group.broadcast(
-                fit_run(run, config, prepared, quiet=quiet) if group.is_main else TrainState()
+                fit_run(run, config, prepared, progress=progress) if group.is_main else TrainState()
             )
     newest = max(checkpoints.steps(), default=0)
     model = build_model(config, prepared.tokenizers)
@@ -255,33 +253,35 @@ def _train(run: Run, *, quiet: bool, progress: bool | None = None, group: Proces
         check_sums(run.folder, [run.initial_file.name], record=_WARM_START)
         load_weights(model, run.initial_file)
     model.to(device)
-    if group.rank:  # all have the same weights, but not the same dropout
+    if group.rank:  # the processes share their weights, but not their dropout masks
         torch.manual_seed(config.train.seed + group.rank)
     in_place = architecture(config.model.name).task == "fill"
     make_batch = collator(config.data.noise, prepared.tokenizers, config.train.seed, in_place=in_place)
     with (
-        _disk_errors(run),
-        _log(run, config, newest, quiet, progress, group) as log,
-        _stop_on_signals(log.say) as stop,
+        disk_errors(run),
+        _log(run, config, newest, progress, group) as log,
+        stop_on_signals() as stop,
     ):
-        for note in notes:
-            log.say(note)
+        for note in recovery_notes:
+            logger.info(note)
         if newest == 0:
             unit = "texts" if config.data.is_text else "pairs"
             count = sum(weight.numel() for weight in model.parameters())
-            log.say(f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} {unit}")
+            logger.info(
+                f"{config.model.name}: {count:,} parameters on {device}, {len(prepared.train):,} {unit}"
+            )
         if device.type == "cpu" and group.size == 1:
-            _warn_if_busy(log.say)
-        batches = prepared.batches(batch_tokens=config.train.batch_tokens, seed=config.train.seed, say=log.say)
+            _warn_if_busy()
+        batches = prepared.batches(batch_tokens=config.train.batch_tokens, seed=config.train.seed)
         # With sharding only the main process holds the full model.
-        validating = ProcessGroup() if config.train.shard else group
+        validation_group = ProcessGroup() if config.train.shard else group
         trainer = Trainer(
             model,
             config.train,
             feed=feeder(batches, local_collator(config.data.noise, make_batch, group)),
             batches_per_epoch=batches.per_epoch if config.train.max_epochs else 0,
             validate=Validator(
-                model, config.train, config.search, prepared, make_batch, device, stop, validating
+                model, config.train, config.search, prepared, make_batch, device, stop, validation_group
             ),
             checkpoints=checkpoints,
             log=log,
@@ -291,95 +291,40 @@ def _train(run: Run, *, quiet: bool, progress: bool | None = None, group: Proces
         )
         state = trainer.run()
         if state.finished:
-            log.say(f"done after {state.step:,} steps, {duration(state.seconds)}: {state.finished}")
+            logger.info(f"done after {state.step:,} steps, {duration(state.seconds)}: {state.finished}")
         else:
-            log.say(f"stopped at step {state.step:,}; go on with: seqloom resume {run.folder}")
+            logger.info(f"stopped at step {state.step:,}; continue with: seqloom resume {run.folder}")
     return state
 
 
-def _recovered(run: Run) -> list[str]:
-    """What had to be mended in the folder of a run before it can go on, in sentences."""
-    with _disk_errors(run):
-        mend(run.folder)
+def _recover(run: Run) -> list[str]:
+    """Repair the run directory after a crash; return messages about what was repaired."""
+    with disk_errors(run):
+        clean_up_leftovers(run.folder)
         run.checkpoints().folder.mkdir(exist_ok=True)
         return run.checkpoints().recover()
 
 
-@contextmanager
-def _disk_errors(run: Run) -> Iterator[None]:
-    """Turns what the system says of a file into a sentence."""
-    try:
-        yield
-    except BrokenPipeError:  # of the console, not of a file
-        raise
-    except OSError as error:
-        raise SeqloomError(
-            f"The run {run.folder} cannot go on: {error.filename or 'a file'}: {error.strerror or error}.",
-            f"what was saved is good; when the disk is well: seqloom resume {run.folder}",
-        ) from error
-
-
 def _log(
-    run: Run, config: Config, step: int, quiet: bool, progress: bool | None, group: ProcessGroup
-) -> AbstractContextManager[RunLog]:
-    """Return the log of the main process; the others write theirs to a temporary folder."""
-    if group.is_main:
-        averaged = run.checkpoints().has_average()
-        tensorboard = config.train.tensorboard
-        return RunLog(
-            run.folder, step=step, averaged=averaged, tensorboard=tensorboard, quiet=quiet, progress=progress
-        )
-    return _unheard()
+    run: Run, config: Config, step: int, progress: bool, group: ProcessGroup
+) -> AbstractContextManager[Log]:
+    """Return the log of the run; only the main process writes it."""
+    if not group.is_main:
+        return NullLog()
+    averaged, tensorboard = run.checkpoints().has_average(), config.train.tensorboard
+    return RunLog(run.folder, step=step, averaged=averaged, tensorboard=tensorboard, progress=progress)
 
 
-@contextmanager
-def _unheard() -> Iterator[RunLog]:
-    with TemporaryDirectory() as folder, RunLog(Path(folder), quiet=True) as log:
-        yield log
-
-
-def _warn_if_busy(say: Callable[[str], None]) -> None:
-    """Says so if other programs use the processors that our threads want: threads wait for one another."""
-    threads, here = torch.get_num_threads(), os.cpu_count() or 1
-    if threads > 1 and threads + (others := busy_elsewhere()) > here + 0.5:
-        left = max(1, round(here - others))
-        say(
-            f"other programs keep {others:.1f} of {here} processors busy, where {threads} threads are slow: "
-            f"train.threads={left} may be faster"
+def _warn_if_busy() -> None:
+    """Log a hint if other programs use the processors: threads that wait for one another are slow then."""
+    threads, processors = torch.get_num_threads(), os.cpu_count() or 1
+    if threads > 1 and threads + (busy := busy_elsewhere()) > processors + 0.5:
+        free = max(1, round(processors - busy))
+        logger.info(
+            f"other programs use {busy:.1f} of {processors} processors, which slows down {threads} threads: "
+            f"train.threads={free} may be faster"
         )
 
 
-def _counts(config: Config) -> bool:
+def _is_fitted(config: Config) -> bool:
     return architecture(config.model.name).fitted
-
-
-def _printer(quiet: bool) -> Callable[[str], None]:
-    return lambda line: None if quiet else print(line, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def _stop_on_signals(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
-    """A question that turns true on Ctrl-C or SIGTERM; a second Ctrl-C interrupts at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    asked: list[str] = []
-    told: list[str] = []
-
-    def on_signal(number: int, frame: object) -> None:
-        if asked and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        asked.append(signal.Signals(number).name)
-
-    def stop() -> bool:
-        if asked and not told:  # not told by the handler: it may have interrupted somebody who writes
-            told.append(asked[0])
-            say(f"{asked[0]} received: saving")
-        return bool(asked)
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -25,7 +25,6 @@ class FitData:
     valid_examples: Callable[[], Iterator[Example]]  # the validation pairs as text
     seed: int = 1
     threads: int = 1
-    say: Callable[[str], None] = lambda line: None
 
 
 class FittedModel(Protocol):

@@ -1,4 +1,4 @@
-"""Checkpoints: written whole or not at all, checked when read, no pickle."""
+"""Checkpoints: written atomically, verified when read, without pickle."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from seqloom.distributed.process_group import ProcessGroup
 from seqloom.errors import SeqloomError
 from seqloom.files import (
-    mend,
+    clean_up_leftovers,
     new_folder,
     point_to,
     remove_folder,
@@ -42,9 +42,9 @@ _Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 @dataclass
 class TrainState:
-    """The progress of a run; with the tensors beside it, all that is needed to continue exactly."""
+    """The progress of a run; together with the saved tensors, all that an exact resume needs."""
 
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)  # when it is read from a file
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)  # for reading it from a file
 
     step: _Count = 0
     epoch: _Count = 0
@@ -52,17 +52,17 @@ class TrainState:
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     reported: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0  # seconds at the last report
     target_tokens: _Count = 0
-    skipped: _Count = 0  # updates left out because a gradient was not finite
-    split: _Count = 0  # updates whose batches had to be cut because memory ran out
-    best: float | None = None  # the goal at its best, higher is better
+    skipped: _Count = 0  # updates skipped because the gradient was not finite
+    split: _Count = 0  # updates whose batches were split because memory ran out
+    best: float | None = None  # the best goal so far; higher is better
     best_step: _Count | None = None
-    worse: _Count = 0  # validations since then
-    finished: str = ""  # why the run ended, once it has
-    interim: bool = False  # saved off schedule because the run was stopped; forgotten at the next save
+    worse: _Count = 0  # validations since the best one
+    finished: str = ""  # the reason why the run ended; empty before that
+    interim: bool = False  # saved off schedule because the run was stopped; removed at the next save
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return the model's tensors by name, tied ones once."""
+    """Return the tensors of the model by name; tied ones are included once."""
     return {name: tensor.detach().contiguous().cpu() for name, tensor in _unique_tensors(model).items()}
 
 
@@ -74,12 +74,12 @@ def _unique_tensors(model: nn.Module) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, file: Path) -> None:
-    """Copy the file's tensors into the model; a damaged or foreign file is an error that names it."""
+    """Copy the tensors of a file into the model; raise if the file is damaged or does not fit."""
     model.load_state_dict(_read_matching(file, _unique_tensors(model)), strict=False)
 
 
 def assign_weights(model: nn.Module, file: Path) -> None:
-    """Replace the model's tensors, which may be on the meta device, by the file's; tied ones stay tied."""
+    """Replace the tensors of the model, which may be on the meta device; tied ones stay tied."""
     unique = _unique_tensors(model)
     tensors = _read_matching(file, unique)
     new = {id(old): _copied_as(old, tensors[name]) for name, old in unique.items()}
@@ -88,7 +88,7 @@ def assign_weights(model: nn.Module, file: Path) -> None:
 
 
 def _copied_as(old: Tensor, values: Tensor) -> Tensor:
-    """Return a copy of the values (the file itself may be mapped) with the type of the old tensor."""
+    """Return a copy of the values with the type of the old tensor; the values may be memory-mapped."""
     copied = values.to(old.dtype, copy=True)
     return nn.Parameter(copied, old.requires_grad) if isinstance(old, nn.Parameter) else copied
 
@@ -102,28 +102,29 @@ def _read_matching(file: Path, expected: dict[str, Tensor]) -> dict[str, Tensor]
     )
     if wrong:
         raise SeqloomError(
-            f"The weights in {file} do not fit this model: {wrong[0]} is missing, unknown or of another shape.",
-            "the file belongs to another run or config.yaml was changed after training",
+            f"The weights in {file} do not fit this model: {wrong[0]} is missing, unknown or has the wrong "
+            "shape.",
+            "the file belongs to another run, or config.yaml was changed after training",
         )
     return tensors
 
 
 def check_sums(folder: Path, names: Iterable[str], *, record: str = STATE, tokenizers: str = "") -> None:
-    """Raises if one of a checkpoint's files is not the one whose checksum was recorded, or a run has others."""
+    """Raise if a file differs from its recorded checksum, or if the checkpoint has other tokenizers."""
     values = _read_json(folder / record)
     sums = values.get("sha256", {})
     if not isinstance(sums, dict):
         raise _unreadable(folder / record, "its checksums are not an object")
     if tokenizers and values.get("tokenizers", tokenizers) != tokenizers:
         raise SeqloomError(
-            f"The checkpoint {folder} is of another run: it was trained with other tokenizers.",
-            "use it in the run directory that it comes from",
+            f"The checkpoint {folder} belongs to another run: it was trained with other tokenizers.",
+            "use it in its own run directory",
         )
     for name in names:
         if not (folder / name).is_file() or sha256(folder / name) != sums.get(name):
             raise SeqloomError(
-                f"The checkpoint file {folder / name} is damaged: its checksum is not the recorded one.",
-                _without(folder),
+                f"The checkpoint file {folder / name} is damaged: its checksum does not match.",
+                _hint_without(folder),
             )
 
 
@@ -131,7 +132,7 @@ def _read_json(file: Path) -> dict[str, Any]:
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(values, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not a JSON object")
         return unsealed(values)
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
@@ -140,43 +141,43 @@ def _read_json(file: Path) -> dict[str, Any]:
 def _unreadable(file: Path, reason: object) -> SeqloomError:
     return SeqloomError(
         f"The checkpoint state {file} cannot be read: {reason}.",
-        _without(file.parent),
+        _hint_without(file.parent),
     )
 
 
-def _without(folder: Path) -> str:
-    return f"use another checkpoint, restore it from a copy, or remove {folder} and train that part again"
+def _hint_without(folder: Path) -> str:
+    return f"use another checkpoint, restore it from a backup, or remove {folder} and run seqloom resume"
 
 
 class Checkpoints:
-    """The folder checkpoints/ of a run: step-N, best → step-N, and the last n kept."""
+    """The folder checkpoints/ of a run: the newest step-N, the best one, and the link best → step-N."""
 
     def __init__(self, folder: Path, keep: int = 3, *, tokenizers: str = "") -> None:
         self.folder = folder
         self.keep = keep
-        self.tokenizers = tokenizers  # the checksum of those that the run has
+        self.tokenizers = tokenizers  # checksum of the run's tokenizers
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step}"
 
     def steps(self) -> list[int]:
-        """The steps that have a complete checkpoint, in order."""
+        """Return the steps that have a complete checkpoint, in order."""
         found = (p.name.removeprefix("step-") for p in self.folder.glob("step-*"))
         return sorted(int(number) for number in found if number.isascii() and number.isdecimal())
 
     def save(self, weights: dict[str, Tensor], training: dict[str, Tensor], state: TrainState) -> None:
-        """Adds the checkpoint of this state, moves `best` to it if it is the best, forgets old ones."""
+        """Write the checkpoint of this state, update the link `best`, and remove old checkpoints."""
         with new_folder(self.path(state.step)) as folder:
             sums = {MODEL: write_tensors(folder / MODEL, weights)}
             sums[TRAINING] = write_tensors(folder / TRAINING, training)
             self._describe(folder, asdict(state), sums)
-        self._settle(state)
+        self._tidy(state)
 
     def _describe(self, folder: Path, state: dict[str, Any], sums: dict[str, str]) -> None:
         write_json(folder / STATE, sealed({**state, "tokenizers": self.tokenizers, "sha256": sums}))
 
-    def _settle(self, state: TrainState) -> None:
-        """Makes `best` and the list of kept checkpoints follow from the newest state."""
+    def _tidy(self, state: TrainState) -> None:
+        """Make the link `best` and the kept checkpoints match the newest state."""
         best = self.folder / BEST
         if self._average_is_best():
             point_to(best, AVERAGE)
@@ -194,19 +195,19 @@ class Checkpoints:
         return self.has_average() and bool(_read_json(self.folder / AVERAGE / STATE).get("best"))
 
     def _is_interim(self, step: int) -> bool:
-        """Whether that checkpoint was to be forgotten; one that cannot be read is left for the person."""
+        """Return whether a checkpoint is to be removed; one that cannot be read is left to the user."""
         try:
             return bool(_read_json(self.path(step) / STATE).get("interim"))
         except SeqloomError:
             return False
 
     def recover(self) -> list[str]:
-        """Makes the newest checkpoint one that can be gone on from; what had to be done, in sentences.
+        """Make the newest checkpoint one that training can continue from; return messages about repairs.
 
-        What a crash left half done is finished or undone. A damaged checkpoint is renamed if one before it is
-        sound: the run goes through the same states again from there.
+        Operations interrupted by a crash are completed or undone. A damaged checkpoint is renamed if an earlier
+        one is intact: training repeats the same states from there.
         """
-        mend(self.folder)
+        clean_up_leftovers(self.folder)
         damaged: dict[int, str] = {}
         for step in reversed(self.steps()):
             try:
@@ -215,7 +216,7 @@ class Checkpoints:
             except SeqloomError as error:
                 damaged[step] = error.message
         else:
-            return []  # none is sound: to restore the newest will tell
+            return []  # none is intact: restoring the newest one reports the error
         best = self.folder / BEST
         if best.is_symlink() and (best.resolve().name in map("step-{}".format, damaged) or not best.exists()):
             point_to(best, f"step-{step}")
@@ -225,12 +226,12 @@ class Checkpoints:
                 remove_folder(aside)
             os.rename(self.path(step), aside)
         return [
-            f"{message} It is set aside, and the run goes on from step {self.steps()[-1]:,}."
+            f"{message} It was renamed; training continues from step {self.steps()[-1]:,}."
             for message in damaged.values()
         ]
 
     def restore(self, model: nn.Module, *, tidy: bool = True) -> tuple[dict[str, Tensor], TrainState] | None:
-        """Load the newest checkpoint's weights into the model; return its other tensors and its state."""
+        """Load the newest checkpoint into the model; return its training tensors and its state."""
         state = self.restore_state(tidy=tidy)
         if state is None:
             return None
@@ -239,13 +240,13 @@ class Checkpoints:
         return read_tensors(folder / TRAINING), state
 
     def restore_state(self, *, tidy: bool = True) -> TrainState | None:
-        """Check the newest checkpoint and return its state; `best` and the kept checkpoints follow from it."""
+        """Verify the newest checkpoint and return its state; `tidy` updates the link and removes old ones."""
         steps = self.steps()
         if not steps:
             return None
         state = self._read_state(self.path(steps[-1]))
         if tidy:
-            self._settle(state)
+            self._tidy(state)
         return state
 
     def _read_state(self, folder: Path) -> TrainState:
@@ -257,14 +258,14 @@ class Checkpoints:
             first = error.errors()[0]
             raise _unreadable(folder / STATE, f"{first['loc'][0]}: {first['msg'].lower()}") from error
         if sums is None or folder.name != f"step-{values.get('step')}":
-            raise _unreadable(folder / STATE, "it is incomplete or that of another step")
+            raise _unreadable(folder / STATE, "it is incomplete or belongs to another step")
         check_sums(folder, (MODEL, TRAINING), tokenizers=self.tokenizers)
         if state.best is not None and not math.isfinite(state.best):  # older versions wrote NaN
             state.best = state.best_step = None
         return state
 
     def average(self, model: nn.Module, count: int) -> None:
-        """Puts the mean of the last `count` checkpoints' weights into the model."""
+        """Load the average of the weights of the last `count` checkpoints into the model."""
         steps = self.steps()[-count:]
         total: dict[str, Tensor] = {}
         for step in steps:
@@ -277,7 +278,7 @@ class Checkpoints:
         return (self.folder / AVERAGE).exists()
 
     def remove_average(self) -> None:
-        """Remove the averaged weights; `best` points to the best checkpoint again."""
+        """Remove the averaged weights and point `best` to the best checkpoint again."""
         if not self.has_average():
             return
         state = self.restore_state(tidy=False)
@@ -286,7 +287,7 @@ class Checkpoints:
         remove_folder(self.folder / AVERAGE)
 
     def save_average(self, model: nn.Module, steps: list[int], *, best: bool) -> None:
-        """Adds the averaged weights beside the checkpoints, and points `best` to them if they are."""
+        """Save the averaged weights, and point `best` to them if they are the best."""
         with new_folder(self.folder / AVERAGE) as folder:
             sums = {MODEL: write_tensors(folder / MODEL, weights_of(model))}
             self._describe(folder, {"average_of": steps, "best": best}, sums)
@@ -295,7 +296,7 @@ class Checkpoints:
 
 
 def random_state(group: ProcessGroup) -> dict[str, Tensor]:
-    """The state of the random generators that every process draws from."""
+    """Return the states of the random generators of all processes."""
     states = {f"random.cpu.{rank}": state for rank, state in enumerate(group.all_gather(torch.get_rng_state()))}
     if torch.cuda.is_available():
         own = torch.cuda.get_rng_state()
@@ -304,7 +305,7 @@ def random_state(group: ProcessGroup) -> dict[str, Tensor]:
 
 
 def restore_random_state(tensors: dict[str, Tensor], group: ProcessGroup) -> None:
-    """Takes back what `random_state` gave; a process that was not there keeps its seed."""
+    """Restore what `random_state` returned; a process without a saved state keeps its seed."""
     if (name := f"random.cpu.{group.rank}") in tensors:
         torch.set_rng_state(tensors[name])
     if (name := f"random.cuda.{group.rank}") in tensors and torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""The options of training."""
+"""Training options."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from seqloom.settings import Settings
 from seqloom.system import MOST_THREADS
 
 _LIMITS = ("max_steps", "max_minutes", "max_epochs")
-_DEFAULT_EPOCHS = 30  # when no limit is given at all
+_DEFAULT_EPOCHS = 30  # if no limit is given
 
 
 def _names(value: object) -> object:
-    """`bleu,chrf` as ("bleu", "chrf")."""
+    """Return `bleu,chrf` as ("bleu", "chrf")."""
     return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 
@@ -22,50 +22,80 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class TrainConfig(Settings):
-    """How long, what an update sees, how it moves, which weights are kept, and what is measured."""
+    """Training options: limits, batches, optimizer, checkpoints, validation and machine."""
 
-    seed: int = Field(1, ge=0, lt=2**63, description="of the weights, the order of the data and dropout")
+    seed: int = Field(1, ge=0, lt=2**63, description="random seed for weights, data order and dropout")
     init_from: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
-        (), description="run directories whose weights (and tokenizers) the run starts from"
+        (), description="run directories whose weights and tokenizers to start from"
     )
-    max_steps: int | None = Field(None, ge=1, description="updates; the first limit reached ends the run")
-    max_minutes: float | None = Field(None, gt=0, description="minutes, validation included")
+    max_steps: int | None = Field(
+        None, ge=1, description="maximum number of updates; the first limit reached ends training"
+    )
+    max_minutes: float | None = Field(
+        None, gt=0, description="maximum training time in minutes, including validation"
+    )
     max_epochs: int | None = Field(
-        None, ge=1, description=f"passes over the data; {_DEFAULT_EPOCHS} when no limit is given"
+        None,
+        ge=1,
+        description=f"maximum number of passes over the data; {_DEFAULT_EPOCHS} if no limit is given",
     )
-    batch_tokens: int = Field(4096, ge=1, description="rows x longest side of a batch, padding included")
-    accumulate: int = Field(1, ge=1, description="batches that add up to one update")
-    learning_rate: float = Field(1e-3, gt=0, description="its peak")
+    batch_tokens: int = Field(
+        4096, ge=1, description="batch size in tokens: rows x longest side, including padding"
+    )
+    accumulate: int = Field(1, ge=1, description="number of batches per update (gradient accumulation)")
+    learning_rate: float = Field(1e-3, gt=0, description="peak learning rate")
     schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = Field(
-        "inverse-sqrt", description="how the rate falls after the warm-up"
+        "inverse-sqrt", description="learning-rate decay after the warm-up"
     )
-    warmup: int = Field(400, ge=0, description="updates over which the rate rises")
-    weight_decay: float = Field(0.0, ge=0, description="of matrices, not of biases and norms")
-    betas: tuple[Beta, Beta] = Field((0.9, 0.98), description="Adam's averages of gradient and square")
-    clip: float = Field(1.0, ge=0, description="the largest global norm of the gradient; 0 = no limit")
-    label_smoothing: float = Field(0.1, ge=0, lt=1, description="probability spread over the vocabulary")
-    ema: float = Field(0.0, ge=0, lt=1, description="decay of a moving average of the weights, served if > 0")
-    average: int = Field(0, ge=0, description="at the end, try the mean of the last n checkpoints")
-    checkpoint_every: int = Field(500, ge=1, description="updates between checkpoints")
-    keep: int = Field(3, ge=1, description="newest checkpoints kept beside the best one")
-    validate_every: int | None = Field(None, ge=1, description="updates; None = at every checkpoint")
+    warmup: int = Field(400, ge=0, description="number of updates over which the learning rate rises linearly")
+    weight_decay: float = Field(0.0, ge=0, description="weight decay of matrices; biases and norms have none")
+    betas: tuple[Beta, Beta] = Field(
+        (0.9, 0.98), description="decay rates of Adam for the gradient and its square"
+    )
+    clip: float = Field(1.0, ge=0, description="maximum global gradient norm; 0 = no clipping")
+    label_smoothing: float = Field(
+        0.1, ge=0, lt=1, description="probability mass spread evenly over the vocabulary"
+    )
+    ema: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="decay of the moving average of the weights, which is used for decoding; 0 = off",
+    )
+    average: int = Field(
+        0, ge=0, description="number of last checkpoints to average at the end; kept if it is the best"
+    )
+    checkpoint_every: int = Field(500, ge=1, description="number of updates between checkpoints")
+    keep: int = Field(3, ge=1, description="number of newest checkpoints to keep in addition to the best one")
+    validate_every: int | None = Field(
+        None, ge=1, description="number of updates between validations; None = at every checkpoint"
+    )
     metrics: Annotated[tuple[str, ...], BeforeValidator(_names)] = Field(
-        (), description="measured by decoding, e.g. bleu,chrf; the loss is always measured"
+        (), description="metrics to compute by decoding, e.g. bleu,chrf; the loss is always computed"
     )
-    validate_lines: int = Field(500, ge=1, description="how many lines are decoded for the metrics")
-    best_by: str = Field("loss", description="loss or a metric: chooses the best checkpoint, stops early")
-    patience: int | None = Field(None, ge=1, description="validations without improvement before stopping")
+    validate_lines: int = Field(500, ge=1, description="number of lines to decode for the metrics")
+    best_by: str = Field(
+        "loss", description="loss or a metric, for choosing the best checkpoint and for early stopping"
+    )
+    patience: int | None = Field(
+        None, ge=1, description="number of validations without improvement before early stopping; None = off"
+    )
     device: str = Field("auto", description="auto, cpu or cuda")
     shard: bool = Field(
-        False, description="each process holds a slice of weights, gradients and moments (FSDP2), not all"
+        False, description="shard weights, gradients and optimizer state over the processes (FSDP2)"
     )
-    precision: Literal["float32", "bfloat16"] = Field("float32", description="of the matrix products")
+    precision: Literal["float32", "bfloat16"] = Field("float32", description="precision of matrix products")
     threads: int | None = Field(
-        None, ge=1, le=MOST_THREADS, description="of the CPU; None = all, fewer beside other programs"
+        None,
+        ge=1,
+        le=MOST_THREADS,
+        description="number of CPU threads; None = all; use fewer if other programs are running",
     )
-    log_every: int = Field(50, ge=1, description="updates between reports")
-    tensorboard: bool = Field(False, description="write TensorBoard files too")
-    max_nonfinite: int = Field(20, ge=1, description="skipped updates in a row that end the run")
+    log_every: int = Field(50, ge=1, description="number of updates between reports")
+    tensorboard: bool = Field(False, description="also write TensorBoard files")
+    max_nonfinite: int = Field(
+        20, ge=1, description="number of skipped updates in a row (gradient not finite) that ends training"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -77,11 +107,11 @@ class TrainConfig(Settings):
     @model_validator(mode="after")
     def _fits_together(self) -> TrainConfig:
         if self.best_by != "loss" and self.best_by not in self.metrics:
-            raise ValueError(f"train.best_by={self.best_by} is not measured; add it to train.metrics")
+            raise ValueError(f"train.best_by={self.best_by} is not computed; add it to train.metrics")
         if self.average > self.keep:
             raise ValueError(
-                f"train.average={self.average} needs as many kept checkpoints, but train.keep={self.keep}"
+                f"train.average={self.average} is more than the kept checkpoints, train.keep={self.keep}"
             )
         if self.shard and self.ema:
-            raise ValueError("train.shard keeps no moving average of the weights; leave train.ema at 0")
+            raise ValueError("train.shard does not support train.ema; set train.ema=0")
         return self

@@ -1,4 +1,4 @@
-"""Label-smoothed cross entropy that never holds all logits of a batch."""
+"""Label-smoothed cross entropy that never holds all logits of a batch in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHUNK_ELEMENTS = 1 << 22  # logits alive at a time: 16 MB in float32, small eno
 class Loss(NamedTuple):
     """Sums over real tokens; the division by the count happens once, at the update."""
 
-    total: Tensor  # what is minimised
+    total: Tensor  # the minimised loss
     nll: Tensor  # -log p(y), for the perplexity
 
 
@@ -26,9 +26,9 @@ class _CrossEntropy(torch.autograd.Function):
 
     With smoothing ε the target distribution is q = (1-ε) onehot(y) + ε/V, the loss Σ -q log p and its
     gradient with respect to the logits p - q (Szegedy et al. 2016, section 7). The loss is a sum, so
-    the gradient of a chunk can be taken as soon as its logits are there, and the logits forgotten. What
-    is done to every logit is the cost beside the products: the ε/V of q, which is the same for all of
-    them, is taken off the gradients instead, and padding is left out with the vectors of its positions.
+    the gradient of a chunk can be computed as soon as its logits are known, and the logits discarded.
+    Besides the matrix products, the cost is in operations on every logit. To save some, the constant ε/V of q
+    is subtracted from the gradients instead of the logits, and padding is masked in the hidden vectors.
     """
 
     @staticmethod
@@ -53,7 +53,7 @@ class _CrossEntropy(torch.autograd.Function):
             logits = torch.addmm(bias, h, weight.t())  # (n, V)
             p = logits.softmax(-1)
             column = y.unsqueeze(1)
-            # log Σ exp(logits) from the likeliest symbol, whose probability never underflows.
+            # log Σ exp(logits) from the most likely symbol, whose probability never underflows.
             log_sum = logits.amax(-1) - p.amax(-1).log()
             nll = log_sum - logits.gather(1, column).squeeze(1)
             uniform = log_sum - (h @ mean_weight + mean_bias)  # mean over the vocabulary of -log p
@@ -65,9 +65,9 @@ class _CrossEntropy(torch.autograd.Function):
                 grads[1].addmm_(p.t(), h * real.unsqueeze(1))
                 grads[2].addmv_(p.t(), real)
         if want_gradient:
-            asked = (targets != PAD).to(hidden.dtype)
-            grads[1].sub_(asked @ hidden, alpha=smoothing / vocabulary)
-            grads[2].sub_(asked.sum(), alpha=smoothing / vocabulary)
+            real = (targets != PAD).to(hidden.dtype)
+            grads[1].sub_(real @ hidden, alpha=smoothing / vocabulary)
+            grads[2].sub_(real.sum(), alpha=smoothing / vocabulary)
         ctx.save_for_backward(*grads)
         ctx.mark_non_differentiable(nll_total)
         return total, nll_total
@@ -80,7 +80,7 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def cross_entropy(hidden: Tensor, output: nn.Linear, targets: Tensor, smoothing: float = 0.0) -> Loss:
-    """The loss of hidden vectors (B, T, D) under the output layer; targets (B, T), PAD counts nothing."""
+    """Return the loss of hidden vectors (B, T, D) under the output layer; targets (B, T), PAD is ignored."""
     rows = hidden.flatten(0, 1).to(output.weight.dtype)
     total, nll = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
         rows, output.weight, output.bias, targets.flatten(), smoothing, torch.is_grad_enabled()
@@ -101,7 +101,7 @@ class LossModule(nn.Module):
         device, low_precision = batch.source.device.type, self.precision == "bfloat16"
         with torch.autocast(device, torch.bfloat16) if low_precision else nullcontext():
             hidden, targets = self.model.hidden(batch), batch.target_out
-            if 2 * batch.target_tokens < targets.numel():  # mostly padding: leave it out of the output layer
+            if 2 * batch.target_tokens < targets.numel():  # mostly padding: exclude it from the output layer
                 real = targets != PAD
                 hidden, targets = hidden[real].unsqueeze(0), targets[real].unsqueeze(0)
             return cross_entropy(hidden, self.model.output, targets, self.smoothing)

@@ -1,4 +1,4 @@
-"""What a report tells of the updates since the last one: means, and what was out of the ordinary."""
+"""Training metrics between two reports: means, clipping, skipped updates and loss spikes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from seqloom.training.optimizer import Update
 from seqloom.training.run_log import peak_memory_mb
 from seqloom.types import Batch
 
-# A spike is worth a word when it stands out of the updates before it, and is no trifle by itself.
-_MEMORY, _ENOUGH = 200, 20  # updates that are looked back at, and that it takes to know what is usual
-_LOSS, _NATS = 2.0, 1.0  # times the median loss, and so much more per token
-_MEASURED = ("norm", "excess", "skipped")  # of every update
-_NORM, _LEAST = 10.0, 1.0  # times the median norm of the gradient, and at least so long
+# A spike is reported if it is large both relative to the updates before it and in absolute terms.
+_HISTORY, _MIN_HISTORY = 200, 20  # updates to compare with: at most, and at least
+_LOSS_RATIO, _LOSS_MARGIN = 2.0, 1.0  # times the median loss, and nats per token above it
+_NORM_RATIO, _MIN_NORM = 10.0, 1.0  # times the median gradient norm, and the smallest norm of a spike
+_MEASURED = ("norm", "excess", "skipped")  # values kept of every update
 
 
 class Spike(NamedTuple):
@@ -34,24 +34,24 @@ class Spike(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"step {self.step:,} stands out: its loss is {self.loss:.3g} (usually {self.usual_loss:.3g}), "
-            f"its gradient {self.norm:.3g} long (usually {self.usual_norm:.3g})"
+            f"spike at step {self.step:,}: loss {self.loss:.3g} (median {self.usual_loss:.3g}), "
+            f"gradient norm {self.norm:.3g} (median {self.usual_norm:.3g})"
         )
 
 
 class TrainingMetrics:
-    """Sums since the last report, kept on the device until the report asks for them.
+    """Sums since the last report, kept on the device until they are reported.
 
-    Checkpoints hold them, too: the reports of a resumed run are those of the run that was never stopped.
+    Checkpoints include them, so a resumed run writes the same reports as a run that was never interrupted.
     """
 
     def __init__(self) -> None:
         self.skipped_in_a_row = 0
-        self._before = deque[tuple[float, float]](maxlen=_MEMORY)  # loss and norm of earlier updates
+        self._history = deque[tuple[float, float]](maxlen=_HISTORY)  # loss and norm of earlier updates
         self._clear()
 
     def reset(self, state: TrainState) -> None:
-        """Begin anew after a report."""
+        """Start again after a report."""
         self._clear()
         state.reported = state.seconds
 
@@ -65,9 +65,9 @@ class TrainingMetrics:
         self.skipped, self.split = 0, 0
 
     def state(self, group: ProcessGroup) -> dict[str, Tensor]:
-        """Return what is known since the last report as named tensors; all processes have to call it."""
+        """Return the sums since the last report as named tensors; every process must call it."""
         return {
-            "window.before": torch.tensor(self._before, dtype=torch.float64).reshape(-1, 2),
+            "window.before": torch.tensor(self._history, dtype=torch.float64).reshape(-1, 2),
             "window.sums": torch.tensor([self.skipped_in_a_row, self.real, self.padded, self.split]),
             "window.counts": torch.tensor(self.counts, dtype=torch.int64),
             "window.nll": group.all_reduce_sum(_stacked(self.nll)),
@@ -77,19 +77,19 @@ class TrainingMetrics:
     def restore(
         self, tensors: dict[str, Tensor], state: TrainState, group: ProcessGroup, device: torch.device
     ) -> None:
-        """Take back what `state` returned; a checkpoint of an older version has nothing to take."""
+        """Restore what `state` returned; checkpoints of older versions do not have it."""
         if "window.sums" not in tensors:
             self.reset(state)
             return
-        self._before.extend((loss, norm) for loss, norm in tensors["window.before"].tolist())
+        self._history.extend((loss, norm) for loss, norm in tensors["window.before"].tolist())
         self.skipped_in_a_row, self.real, self.padded, self.split = tensors["window.sums"].tolist()
         self.counts = tensors["window.counts"].tolist()
         nll = tensors["window.nll"].to(device)
-        self.nll = list(nll if group.is_main else torch.zeros_like(nll))  # it is that of all processes
+        self.nll = list(nll if group.is_main else torch.zeros_like(nll))  # the saved sum is over all processes
         measured = zip(*(tensors[f"window.{name}"].to(device) for name in _MEASURED), strict=True)
         self.updates = [
             Update(norm, torch.empty(0), excess, skipped) for norm, excess, skipped in measured
-        ]  # of their parameters only those of the last update are reported
+        ]  # norms by parameter are reported for the last update only, so they need not be restored
 
     @property
     def count(self) -> int:
@@ -108,11 +108,11 @@ class TrainingMetrics:
         self.rate = rate
 
     def progress_fields(self, loss: Tensor) -> dict[str, Any]:
-        """What moves beside the progress bar; on an accelerator the loss waits for the report."""
+        """Return the values shown by the progress bar; reading the loss of an accelerator would stall it."""
         return {"lr": self.rate} if loss.is_cuda else {"loss": loss.item(), "lr": self.rate}
 
     def compute(self, state: TrainState, group: ProcessGroup) -> dict[str, Any]:
-        """The measurements; after this `skipped`, `skipped_in_a_row` and `spikes` are known."""
+        """Return the measurements; sets `skipped`, `skipped_in_a_row` and `spikes`."""
         skips = [bool(skip) for skip in torch.stack([update.skipped for update in self.updates]).tolist()]
         nll = group.all_reduce_sum(torch.stack(self.nll)).tolist()
         norms = torch.stack([update.norm for update in self.updates]).tolist()
@@ -122,14 +122,14 @@ class TrainingMetrics:
         first = state.step - len(skips) + 1
         for number, skip in enumerate(skips):
             if not skip:
-                self._look(first + number, nll[number] / self.counts[number], norms[number])
-        learned = [number for number, skip in enumerate(skips) if not skip]
-        tokens = sum(self.counts[number] for number in learned)
+                self._check_spike(first + number, nll[number] / self.counts[number], norms[number])
+        applied = [number for number, skip in enumerate(skips) if not skip]
+        tokens = sum(self.counts[number] for number in applied)
         seconds = max(state.seconds - state.reported, 1e-9)
         return {
-            "loss": sum(nll[number] for number in learned) / tokens if tokens else math.nan,
+            "loss": sum(nll[number] for number in applied) / tokens if tokens else math.nan,
             "learning_rate": self.rate,
-            "gradient_norm": median(norms[number] for number in learned) if learned else math.nan,
+            "gradient_norm": median(norms[number] for number in applied) if applied else math.nan,
             **self._clipping(),
             "tokens_per_second": self.count / seconds,
             "padding": 1 - self.real / self.padded,
@@ -143,36 +143,36 @@ class TrainingMetrics:
         }
 
     def warnings(self, step: int) -> list[str]:
-        """Sentences on what was out of the ordinary, for the person."""
+        """Return messages about skipped updates and spikes."""
         lines = []
         if self.skipped:
             lines.append(
-                f"{self.skipped} of the {len(self.updates)} updates up to step {step:,} left out: "
+                f"skipped {self.skipped} of the {len(self.updates)} updates up to step {step:,}: "
                 "the gradient was not finite (NaN or infinity)"
             )
         if self.spikes:
             worst = max(self.spikes, key=lambda spike: spike.norm)
-            others = f", and {len(self.spikes) - 1} more like it" if len(self.spikes) > 1 else ""
-            lines.append(f"{worst}{others}")
+            more = f", and {len(self.spikes) - 1} more" if len(self.spikes) > 1 else ""
+            lines.append(f"{worst}{more}")
         return lines
 
-    def _look(self, step: int, loss: float, norm: float) -> None:
-        """Remembers an update; one that stands out of those before it is a spike."""
-        if len(self._before) >= _ENOUGH:
-            usual_loss, usual_norm = (median(values) for values in zip(*self._before, strict=True))
-            higher = loss > max(_LOSS * usual_loss, usual_loss + _NATS)
-            longer = norm > max(_NORM * usual_norm, _LEAST)
-            if higher or longer:
+    def _check_spike(self, step: int, loss: float, norm: float) -> None:
+        """Record an update, and whether it is a spike compared with the updates before it."""
+        if len(self._history) >= _MIN_HISTORY:
+            usual_loss, usual_norm = (median(values) for values in zip(*self._history, strict=True))
+            high_loss = loss > max(_LOSS_RATIO * usual_loss, usual_loss + _LOSS_MARGIN)
+            high_norm = norm > max(_NORM_RATIO * usual_norm, _MIN_NORM)
+            if high_loss or high_norm:
                 self.spikes.append(Spike(step, loss, norm, usual_loss, usual_norm))
-        self._before.append((loss, norm))
+        self._history.append((loss, norm))
 
     def _clipping(self) -> dict[str, float]:
-        """How often the gradient was too long, and to which part of its length it was cut on average."""
+        """Return the share of clipped updates and the mean factor that they were scaled by."""
         excess = torch.stack([update.excess for update in self.updates]).cpu()
-        cut = excess[(excess > 1) & excess.isfinite()]  # infinitely long: skipped, not cut
+        clipped = excess[(excess > 1) & excess.isfinite()]  # infinite ones are skipped, not clipped
         return {
-            "clipped": len(cut) / len(excess),
-            "clip_factor": cut.reciprocal().mean().item() if len(cut) else 1.0,
+            "clipped": len(clipped) / len(excess),
+            "clip_factor": clipped.reciprocal().mean().item() if len(clipped) else 1.0,
         }
 
 

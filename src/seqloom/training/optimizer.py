@@ -1,4 +1,4 @@
-"""AdamW whose normalisation, clipping and non-finite guard never make the device wait."""
+"""AdamW with gradient normalisation, clipping and a non-finite check that never wait for the device."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from seqloom.training.config import TrainConfig
 
 
 class Update(NamedTuple):
-    """What happened at an update, still on the device."""
+    """Statistics of an update, still on the device."""
 
     norm: Tensor  # of the mean gradient, before clipping
     parts: Tensor  # (P,) the same for each parameter: norm² = Σ parts²
-    excess: Tensor  # what the gradient was divided by to keep it within the limit; 1.0 if it was
-    skipped: Tensor  # 1.0 if it was not finite, and nothing was changed
+    excess: Tensor  # divisor that clips the gradient to the limit; 1.0 if it is within
+    skipped: Tensor  # 1.0 if the gradient was not finite and nothing was changed
 
 
 class Updater:
-    """Turns summed gradients into one update.
+    """Optimizer steps on summed gradients.
 
     The gradient of the loss *sum* is divided by the token count here and nowhere else, so accumulation and
-    ragged batches give the gradient of the one big batch.
+    ragged batches give the gradient of one large batch.
     """
 
     def __init__(self, model: nn.Module, config: TrainConfig, parallel: DataParallel | None = None) -> None:
         self.model, self.parallel = model, parallel or DataParallel(ProcessGroup())
-        # Tied weights have one name, the first.
+        # named_parameters lists tied weights once, under their first name.
         self.weights = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
         decayed = [weight for weight in self.weights.values() if weight.dim() > 1]
         plain = [weight for weight in self.weights.values() if weight.dim() <= 1]
@@ -42,7 +42,7 @@ class Updater:
         self.clip = config.clip
 
     def update(self, count: int, rate: float) -> Update:
-        """Moves the weights by the mean gradient and forgets it; its norm and what was done to it."""
+        """Update the weights by the mean gradient, clear it, and return its statistics."""
         parts = self.parallel.full_norms(torch.stack(torch._foreach_norm(self._gradients()))) / count
         norm = torch.linalg.vector_norm(parts)
         skipped = (~norm.isfinite()).float()
@@ -64,7 +64,7 @@ class Updater:
         ]
 
     def layer_norms(self, parts: Tensor) -> dict[str, float]:
-        """The norms of an update by layer: √Σ parts² over the parameters of each. Waits for the device."""
+        """Return the gradient norm of each layer, √Σ parts² over its parameters. Waits for the device."""
         layers = [layer_name(name) for name in self.weights]
         norms = dict.fromkeys(layers, 0.0)
         for layer, part in zip(layers, parts.tolist(), strict=True):
@@ -72,7 +72,7 @@ class Updater:
         return norms
 
     def state(self) -> dict[str, Tensor]:
-        """Return the moments and step counts as named tensors; all processes have to call it."""
+        """Return moments and step counts as named tensors; every process must call it."""
         state = self.parallel.optimizer_state(self.model, self.adam)
         return {
             f"adam.{number}.{key}": value
@@ -81,7 +81,7 @@ class Updater:
         }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Load what `state` returned; all processes have to call it."""
+        """Restore what `state` returned; every process must call it."""
         state: OptimizerState = {}
         for number, name in enumerate(self.weights):
             prefix = f"adam.{number}."
@@ -93,14 +93,14 @@ class Updater:
 
 
 def layer_name(parameter: str) -> str:
-    """The layer of a parameter: its path up to the first number (`encoder.3`), else its first component."""
+    """Return the layer of a parameter: its path up to a number (`encoder.3`), else its first component."""
     path = parameter.split(".")
     end = next((place for place, component in enumerate(path) if component.isdecimal()), 0)
     return ".".join(path[: end + 1])
 
 
 class MovingAverage:
-    """Exponential moving average of the weights: w̄ ← d w̄ + (1-d) w, d growing to its limit at first."""
+    """Exponential moving average of the weights: w̄ ← d w̄ + (1-d) w, where d grows to its limit at first."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -114,6 +114,6 @@ class MovingAverage:
         )
 
     def swap(self) -> None:
-        """Exchanges the model's weights and the average; twice is as before."""
+        """Swap the weights of the model and the average; a second call restores them."""
         for name, weight in self.live.items():
             weight.data, self.average[name] = self.average[name], weight.data

@@ -1,4 +1,4 @@
-"""Learning rates over a run."""
+"""Learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from seqloom.training.config import TrainConfig
 
 
 def learning_rate(config: TrainConfig, step: int, progress: float) -> float:
-    """The rate of update number `step` (from 1) when `progress` in [0, 1] of the run's limit is used up.
+    """Return the learning rate of update `step` (from 1) at `progress` in [0, 1] of the nearest limit.
 
-    All schedules rise linearly over `warmup` updates. Then `inverse-sqrt` falls with 1/√step, `cosine` and
-    `linear` reach zero exactly when the limit (steps, minutes or epochs) is reached, `constant` stays.
+    All schedules rise linearly over `warmup` updates. Then `inverse-sqrt` decays with 1/√step, `cosine` and
+    `linear` reach zero exactly at the limit (steps, minutes or epochs), and `constant` does not change.
     """
     if step < config.warmup:
         return config.learning_rate * step / config.warmup

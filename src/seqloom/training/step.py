@@ -1,4 +1,4 @@
-"""Batches that do not fit into memory: split by rows, for the parts' gradients add up to that of the whole."""
+"""Out-of-memory handling: a batch is split by rows, and the gradients of its parts add up to its own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from seqloom.distributed.process_group import ProcessGroup
 from seqloom.errors import SeqloomError
 from seqloom.types import Batch
 
-# What torch says when the host has no memory left; it has no class of its own for that.
-_HOST = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
+# Error messages of torch when the host is out of memory; there is no exception class for it.
+_HOST_MESSAGES = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
 class Attempt:
-    """A context in which running out of memory is not an error: it makes the attempt fail."""
+    """A context that records running out of memory as a failure instead of raising."""
 
     def __init__(self, parts: int) -> None:
         self.parts, self.failed = parts, False
@@ -34,17 +34,17 @@ def retry_on_oom(most: int, forget: Callable[[], None]) -> Iterator[Attempt]:
             with attempt:
                 loss = forward_and_backward(split(batch, attempt.parts))
 
-    An attempt that failed half way has added to the gradients and drawn random numbers: `forget` clears the
-    former, and the latter are drawn again, so the result depends on the number of parts alone.
+    A failed attempt may have added to the gradients and drawn random numbers: `forget` clears the gradients,
+    and the random state is restored, so the result depends only on the number of parts.
     """
-    random, parts = _Random(), 1
+    random, parts = _RandomState(), 1
     while True:
         attempt = Attempt(parts)
         yield attempt
         if not attempt.failed:
             return
         if torch.cuda.is_available():
-            torch.cuda.empty_cache()  # free blocks of other sizes can make one that is large enough
+            torch.cuda.empty_cache()  # cached blocks of other sizes may be merged into one that is large enough
         forget()
         random.restore()
         if parts >= most:
@@ -53,14 +53,14 @@ def retry_on_oom(most: int, forget: Callable[[], None]) -> Iterator[Attempt]:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Return whether a device or the host had no memory left."""
+    """Return whether a device or the host ran out of memory."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return any(words in str(error) for words in _HOST)
+    return any(words in str(error) for words in _HOST_MESSAGES)
 
 
-class _Random:
-    """The random generators as they are now."""
+class _RandomState:
+    """A snapshot of the random generators."""
 
     def __init__(self) -> None:
         self.host = torch.get_rng_state()
@@ -73,7 +73,7 @@ class _Random:
 
 
 def split(batch: Batch, parts: int) -> Iterator[Batch]:
-    """The rows of a batch in so many parts, or one by one if there are fewer."""
+    """Yield the batch in `parts` parts of its rows, at least one row each."""
     if parts == 1:
         yield batch
         return
@@ -84,11 +84,11 @@ def split(batch: Batch, parts: int) -> Iterator[Batch]:
 
 
 def too_large(batches: Sequence[Batch], step: int, budget: int, group: ProcessGroup) -> SeqloomError:
-    """Return the error when not even single rows fit; several processes do not try to split a batch."""
-    what = "a single line" if group.size == 1 else f"the part of process {group.rank}"
+    """Return the error if not even single rows fit; a group of several processes does not split batches."""
+    share = "a single line" if group.size == 1 else f"the part of process {group.rank}"
     width = max(batch.source.shape[1] for batch in batches)
     return SeqloomError(
-        f"Memory is not enough for {what} of the batch at step {step:,}, {width:,} source tokens wide.",
-        f"lower data.max_length or train.batch_tokens (it is {budget:,}), or make the model smaller (model.*); "
-        "the last checkpoint is good",
+        f"Not enough memory for {share} of the batch at step {step:,}, {width:,} source tokens wide.",
+        f"lower data.max_length or train.batch_tokens (now {budget:,}), or make the model smaller (model.*); "
+        "saved checkpoints are intact",
     )

@@ -1,7 +1,8 @@
-"""The training loop, on one page."""
+"""The training loop."""
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -34,38 +35,40 @@ from seqloom.training.schedule import learning_rate
 from seqloom.training.step import retry_on_oom, split, too_large
 from seqloom.types import Batch
 
+logger = logging.getLogger(__name__)
+
 _AGAINST_DIVERGING = "lower train.learning_rate, lengthen train.warmup, or set train.clip=1"
 
 
 class Validation(NamedTuple):
-    """Measurements on the validation part, and the one number (higher is better) that chooses the best."""
+    """Measurements on the validation data, and the goal (higher is better) that selects the best."""
 
     metrics: dict[str, float]
     goal: float
 
     @property
     def is_finite(self) -> bool:
-        """Whether the weights can be compared with others: those of a diverged model give NaN or infinity."""
+        """Whether the result can be compared with others: a diverged model gives NaN or infinity."""
         return math.isfinite(self.goal) and math.isfinite(self.metrics["loss"])
 
     def is_better(self, best: float | None) -> bool:
-        """Return whether this is the best validation; one that is not finite never is."""
+        """Return whether this is the best validation so far; a non-finite one never is."""
         return self.is_finite and (best is None or self.goal > best)
 
 
 class Action(Enum):
-    """What follows an update."""
+    """The action after an update."""
 
     CONTINUE = auto()
     CHECKPOINT = auto()
     VALIDATE = auto()  # and save
-    FINISH = auto()  # validate, save and end: a limit is reached
-    CHECKPOINT_AND_STOP = auto()  # somebody wants the run to end, and a checkpoint is due anyway
-    STOP = auto()  # somebody wants the run to end here: an interim checkpoint
+    FINISH = auto()  # a limit is reached: validate, save and end
+    CHECKPOINT_AND_STOP = auto()  # the run is asked to stop where a checkpoint is due
+    STOP = auto()  # the run is asked to stop elsewhere: save an interim checkpoint
 
 
 def next_action(config: TrainConfig, step: int, *, finished: bool, stopping: bool) -> Action:
-    """Return what follows the update of this step."""
+    """Return the action after the update of this step."""
     on_schedule = step % config.checkpoint_every == 0
     validates = finished or step % (config.validate_every or config.checkpoint_every) == 0
     if stopping:
@@ -78,7 +81,7 @@ def next_action(config: TrainConfig, step: int, *, finished: bool, stopping: boo
 
 
 class Trainer:
-    """Holds what a run is made of; `run` is the loop."""
+    """The parts of a training run; `run` is the loop."""
 
     def __init__(
         self,
@@ -90,9 +93,9 @@ class Trainer:
         validate: Callable[[], Validation | None],  # None if `stop` interrupted it
         checkpoints: Checkpoints,
         log: Log,
-        stop: Callable[[], bool],  # True when the person or the system wants the run to end now
+        stop: Callable[[], bool],  # True when the user or the system asks the run to stop
         device: torch.device,
-        group: ProcessGroup | None = None,  # the processes that train together; this one alone if not given
+        group: ProcessGroup | None = None,  # processes that train together; default: only this one
     ) -> None:
         self.group = group or ProcessGroup()
         self.model, self.config, self.feed, self.validate = model, config, feed, validate
@@ -107,14 +110,14 @@ class Trainer:
     def run(self) -> TrainState:
         """Train until a limit, early stopping or `stop`; continue from the newest checkpoint, if any."""
         state = self._resume()
-        began = time.monotonic() - state.seconds
+        start = time.monotonic() - state.seconds
         feed = self.feed(state.epoch, state.batch)
         self.model.train()
         if state.interim and not self._run_pending_validation():
             return state
         while not state.finished:
             loss = self._update(list(islice(feed, self.config.accumulate)))
-            state.seconds, stopping = self._sync_stop_signal(time.monotonic() - began)
+            state.seconds, stopping = self._sync_stop_signal(time.monotonic() - start)
             self._log_progress(loss)
             match next_action(self.config, state.step, finished=bool(state.finished), stopping=stopping):
                 case Action.CONTINUE:
@@ -122,7 +125,7 @@ class Trainer:
                 case Action.CHECKPOINT:
                     self._save()
                 case Action.VALIDATE | Action.FINISH:
-                    if not self._validate():  # stopped while it was measured
+                    if not self._validate():  # stopped during validation
                         return self._save_and_stop()
                 case Action.CHECKPOINT_AND_STOP:
                     self._save()
@@ -158,10 +161,10 @@ class Trainer:
         state.epoch, state.batch = feeds[-1].epoch, feeds[-1].batch
         state.target_tokens += count
         self.metrics.add(total, count, update, rate)
-        return total * self.group.size / count  # of this process's share; the report adds up all
+        return total * self.group.size / count  # of this process only; the report sums over all processes
 
     def _forward_backward(self, batches: list[Batch]) -> Tensor:
-        """Return the summed loss of the batches; their gradients are added up."""
+        """Return the summed loss of the batches; their gradients accumulate."""
         total = torch.zeros((), device=self.device)
         for number, batch in enumerate(batches, 1):
             with self.parallel.no_sync(self.loss_module) if number < len(batches) else nullcontext():
@@ -175,15 +178,15 @@ class Trainer:
         if parts == 1:
             return
         if not self.metrics.split:
-            self.log.say(
-                f"step {self.state.step:,}: memory is not enough for the batch, so it is cut into {parts} "
+            logger.info(
+                f"step {self.state.step:,}: not enough memory for the batch, so it is split into {parts} "
                 f"parts; if this happens often, lower train.batch_tokens={self.config.batch_tokens}"
             )
         self.metrics.split += 1
         self.state.split += 1
 
     def _log_progress(self, loss: Tensor) -> None:
-        """Show the progress, write a report if one is due, and note whether a limit is reached."""
+        """Update the progress bar, write a report if one is due, and check the limits."""
         state, progress = self.state, self._progress()
         remaining = state.seconds * (1 / max(progress, 1e-9) - 1)
         self.log.progress(progress, remaining, self.metrics.progress_fields(loss))
@@ -194,12 +197,12 @@ class Trainer:
             self._report()
 
     def _sync_stop_signal(self, seconds: float) -> tuple[float, bool]:
-        """Return the time used up and whether to stop now: the same in all processes."""
+        """Return the elapsed time and whether to stop, the same in all processes."""
         seconds, stop = self.group.all_reduce_max(seconds, float(self.stop()))
         return seconds, bool(stop)
 
     def _progress(self) -> float:
-        """How much of the nearest limit is used up, in [0, 1]."""
+        """Return the used fraction of the nearest limit, in [0, 1]."""
         config, state = self.config, self.state
         parts = [0.0]
         if config.max_steps:
@@ -212,13 +215,13 @@ class Trainer:
         return min(max(parts), 1.0)
 
     def _save_and_stop(self) -> TrainState:
-        """Save before a stop off the schedule; a validation that is due is left to the resumed run."""
+        """Save an interim checkpoint; a validation that is due is left to the resumed run."""
         self.state.finished = ""
         self._save(interim=True)
         return self.state
 
     def _run_pending_validation(self) -> bool:
-        """Validate if the run was stopped where that was due; False if it is stopped again."""
+        """Run the validation that was due when the run was stopped; return False if it is stopped again."""
         self.state.finished = self._reason_to_end(self._progress())
         action = next_action(self.config, self.state.step, finished=bool(self.state.finished), stopping=False)
         if action not in (Action.VALIDATE, Action.FINISH) or self._validate():
@@ -244,13 +247,13 @@ class Trainer:
         return ""
 
     def _report(self) -> None:
-        """Write the measurements since the last report; the only place that waits for the device."""
+        """Report the measurements since the last report; the only place that waits for the device."""
         metrics = self.metrics
         values = metrics.compute(self.state, self.group)
         values["gradient_norms"] = self.updater.layer_norms(metrics.updates[-1].parts)
         self.log.record("train", self.state.step, values)
         for warning in metrics.warnings(self.state.step):
-            self.log.say(warning)
+            logger.info(warning)
         self.state.skipped += metrics.skipped
         enough = self.state.step if self.state.finished else self.config.max_nonfinite
         if metrics.skipped_in_a_row >= min(enough, self.config.max_nonfinite):
@@ -262,25 +265,25 @@ class Trainer:
         metrics.reset(self.state)
 
     def _diverged(self) -> SeqloomError:
-        """The error of a run that ended without a single validation that could be compared."""
+        """Return the error for a run that ended without a finite validation."""
         return SeqloomError(
-            f"Training ended at step {self.state.step:,} ({self.state.finished}), but no validation was finite "
-            "(NaN or infinity): the model diverged, and there is no best checkpoint.",
+            f"Training ended at step {self.state.step:,} ({self.state.finished}), but no "
+            "validation was finite: the model diverged, and there is no best checkpoint.",
             f"start a new run: {_AGAINST_DIVERGING}",
         )
 
     def _last_checkpoint(self) -> str:
         steps = self.checkpoints.steps()
-        return f"the last checkpoint is that of step {steps[-1]:,}" if steps else "there is no checkpoint yet"
+        return f"last checkpoint: step {steps[-1]:,}" if steps else "there is no checkpoint yet"
 
     def _validate(self) -> bool:
-        """Measures the weights that would be served, remembers the best, and saves; False if it was stopped."""
+        """Evaluate the weights to be served, record the best, and save; return False if stopped."""
         state, before = self.state, (self.state.best, self.state.best_step)
         self.parallel.gather_weights(self.loss_module, self.model)
         if self.average:
             self.average.swap()
         self.model.eval()
-        result = self._measured()
+        result = self._measure()
         self.model.train()
         if self.average:
             self.average.swap()
@@ -292,29 +295,29 @@ class Trainer:
         else:
             state.worse += 1
         if not result.is_finite:
-            self.log.say(
-                f"validation at step {state.step:,} is not finite (NaN or infinity), so its checkpoint cannot "
+            logger.warning(
+                f"validation at step {state.step:,} is not finite (NaN or infinity), so this checkpoint cannot "
                 f"be the best; if this happens again, {_AGAINST_DIVERGING}"
             )
         state.finished = state.finished or self._lost_patience()
         self.log.record("valid", state.step, {**result.metrics, "best": improved, "seconds": state.seconds})
         if not self._save():
-            state.best, state.best_step = before  # what is not on the disk cannot be served
+            state.best, state.best_step = before  # only saved weights can be served
         return True
 
-    def _measured(self) -> Validation | None:
-        """What those measure who have all weights, unless one of them is stopped; all hear of it."""
+    def _measure(self) -> Validation | None:
+        """Validate in the processes that hold the full model; return the result in all, None if stopped."""
         return self.group.broadcast(self.validate() if self._holds_full_model else None)
 
     @property
     def _holds_full_model(self) -> bool:
-        """Whether the model of this process has all weights, and not a slice of them."""
+        """Whether this process holds all weights, not a shard of them."""
         return self.group.is_main or not self.config.shard
 
     def _save(self, *, interim: bool = False) -> bool:
-        """A checkpoint whose model.safetensors is what is served; raw weights go beside the moments.
+        """Save a checkpoint; return False if it cannot be written and training continues.
 
-        False if the disk refuses it: then the run goes on, unless nothing would come after.
+        model.safetensors has the weights to be served; under EMA the raw weights are stored with the moments.
         """
         self.state.interim = interim
         training = {**self.updater.state(), **random_state(self.group), **self.metrics.state(self.group)}
@@ -328,7 +331,7 @@ class Trainer:
         return self.group.broadcast(saved)
 
     def _write(self, training: dict[str, Tensor]) -> bool:
-        """Whether the checkpoint is on the disk; if the run ends here, that it is not is an error."""
+        """Write the checkpoint and return whether it is on the disk; raise if the run ends here without it."""
         state = self.state
         try:
             self.checkpoints.save(weights_of(self.model), training, state)
@@ -336,21 +339,21 @@ class Trainer:
         except OSError as error:
             steps = self.checkpoints.steps()
             problem = f"The checkpoint of step {state.step:,} cannot be written: {error.strerror or error}."
-            last = f"the last good one is that of step {steps[-1]:,}" if steps else "there is no earlier one"
+            last = f"last checkpoint: step {steps[-1]:,}" if steps else "there is no earlier checkpoint"
             if state.finished or state.interim:
-                raise SeqloomError(problem, f"{last}; when the disk is well, seqloom resume goes on") from error
-            self.log.say(f"{problem} Training goes on; {last}.")
+                raise SeqloomError(problem, f"{last}; free up disk space, then run seqloom resume") from error
+            logger.warning(f"{problem} Training continues; {last}.")
             return state.step in steps
 
     def _resume(self) -> TrainState:
-        """The state to go on from: the newest checkpoint's, or a new one."""
+        """Restore the newest checkpoint, if there is one, and return the state to continue from."""
         restored = self.checkpoints.restore(self.model, tidy=self.group.is_main)
         self.parallel.load_weights(self.model, self.loss_module)
         self.group.barrier()
         if restored is None:
             return self.state
         tensors, self.state = restored
-        if self.state.finished:  # unless the limits were raised since then
+        if self.state.finished:  # the limits may have been raised since
             self.state.finished = self._reason_to_end(self._progress()) or self._lost_patience()
         self.updater.restore(tensors)
         self.metrics.restore(tensors, self.state, self.group, self.device)
@@ -362,16 +365,18 @@ class Trainer:
         return self.state
 
     def _average_checkpoints(self) -> None:
-        """The mean of the last checkpoints becomes the best if it measures better."""
+        """Average the last checkpoints; the average becomes the best if it validates better."""
         steps = self.checkpoints.steps()[-self.config.average :]
         if self.config.average < 2 or len(steps) < 2:
             return
         if self._holds_full_model:
             self.checkpoints.average(self.model, len(steps))
         self.model.eval()
-        result = self._measured()
+        result = self._measure()
         if result is None:
-            self.state.finished = ""  # to the caller; the checkpoint says that only this is left to do
+            self.state.finished = (
+                ""  # for the caller; the saved state stays finished, so only the average is left to do
+            )
             return
         better = result.is_better(self.state.best)
         self.log.record("average", self.state.step, {**result.metrics, "of": len(steps), "best": better})

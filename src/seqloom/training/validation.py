@@ -1,4 +1,4 @@
-"""The loss and the chosen metrics of a model on the validation part, while it is trained."""
+"""Validation loss and metrics during training."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from seqloom.types import Batch
 
 
 class _Stopped(Exception):
-    """Somebody wants the run to end while it validates."""
+    """The run was asked to stop during validation."""
 
 
 class _PartialResult(NamedTuple):
-    """What one process found out: of its batches the loss, of its lines the answers."""
+    """The results of one process: the loss of its batches and the translations of its lines."""
 
     nll: float
     target_tokens: int
-    answers: list[str]
+    outputs: list[str]
 
 
 class Validator:
-    """Computes the validation loss and, by decoding, the chosen metrics; each process takes its part.
+    """Computes the validation loss and, by decoding, the chosen metrics; each process takes a share.
 
-    The main process gets the result, the others get None. As soon as `stop` is true all get None: saving must
-    not wait for a thousand lines to be decoded.
+    The main process gets the result, the others get None. All get None as soon as `stop` returns True: saving
+    must not wait for a thousand lines to be decoded.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class Validator:
         metrics = config.metrics
         self._metrics = parse_metrics(",".join(metrics)) if metrics else []
         self._batches = BatchStream(prepared.valid, batch_tokens=config.batch_tokens, seed=0, shuffle=False)
-        self._shown = list(islice(prepared.valid_examples(), config.validate_lines)) if metrics else []
-        self._shares = shard_by_length([example.source for example in self._shown], group.size)
-        search = search.model_copy(update={"shortlist": False})  # a table is made after training
-        self._translator = (  # a model that fills gaps has no metrics, and is no translator
+        self._examples = list(islice(prepared.valid_examples(), config.validate_lines)) if metrics else []
+        self._shares = shard_by_length([example.source for example in self._examples], group.size)
+        search = search.model_copy(update={"shortlist": False})  # a shortlist is built after training
+        self._translator = (  # a masked language model does not translate, so it has no metrics
             TorchTranslator(model, prepared.tokenizers, search, device)
             if isinstance(model, AutoregressiveModel)
             else None
@@ -72,48 +72,48 @@ class Validator:
     def __call__(self) -> Validation | None:
         own = None
         with suppress(_Stopped):
-            own = _PartialResult(*self._loss(), self._answers())
+            own = _PartialResult(*self._loss(), self._translate())
         parts = [part for part in self._group.gather(own) if part is not None]
-        return self._together(parts) if len(parts) == self._group.size else None
+        return self._combine(parts) if len(parts) == self._group.size else None
 
-    def _go_on(self, lines: int = 0) -> None:
+    def _check_stop(self, lines: int = 0) -> None:
         if self._stop():
             raise _Stopped
 
     def _loss(self) -> tuple[float, int]:
-        """The negative log-likelihood of this process's batches, and of how many tokens."""
+        """Return the negative log-likelihood of the batches of this process, and their number of tokens."""
         total, count = 0.0, 0
         with torch.no_grad():
             for number, indices in enumerate(self._batches.epoch(0)):
                 if number % self._group.size != self._group.rank:
                     continue
-                self._go_on()
+                self._check_stop()
                 batch = self._make_batch(self._pairs, indices, Position(0, number)).to(self._device)
                 total += self._loss_module(batch).nll.item()
                 count += batch.target_tokens
         return total, count
 
-    def _answers(self) -> list[str]:
-        """What the model makes of this process's lines."""
-        own = [self._shown[place] for place in self._shares[self._group.rank]]
+    def _translate(self) -> list[str]:
+        """Return the translations of the lines of this process."""
+        own = [self._examples[index] for index in self._shares[self._group.rank]]
         if not own or self._translator is None:
             return []
         requests = requests_for(
             self._translator, [example.source for example in own], [example.heads for example in own]
         )
-        return [best[0].text for best in self._translator.translate(requests, on_progress=self._go_on)]
+        return [best[0].text for best in self._translator.translate(requests, on_progress=self._check_stop)]
 
-    def _together(self, parts: list[_PartialResult]) -> Validation:
-        """The measurements of all parts."""
+    def _combine(self, parts: list[_PartialResult]) -> Validation:
+        """Return the measurements over all processes."""
         values = {"loss": sum(part.nll for part in parts) / sum(part.target_tokens for part in parts)}
         goals = {"loss": -values["loss"]}
         if self._metrics:
-            answers = [""] * len(self._shown)
-            for places, part in zip(self._shares, parts, strict=True):
-                for place, answer in zip(places, part.answers, strict=True):
-                    answers[place] = answer
-            references = [[example.target or ""] for example in self._shown]
-            for score in evaluate(answers, references, self._metrics, bootstrap=0):
+            outputs = [""] * len(self._examples)
+            for indices, part in zip(self._shares, parts, strict=True):
+                for index, output in zip(indices, part.outputs, strict=True):
+                    outputs[index] = output
+            references = [[example.target or ""] for example in self._examples]
+            for score in evaluate(outputs, references, self._metrics, bootstrap=0):
                 values[score.name] = score.value
                 goals[score.name] = score.value if score.higher_is_better else -score.value
         return Validation(values, goals[self._config.best_by])

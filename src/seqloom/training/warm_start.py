@@ -1,4 +1,4 @@
-"""A run that starts from the weights of others: what fits by name and shape is taken, the rest is told."""
+"""Warm start: initial weights from other runs, matched by name and shape."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from seqloom.training.checkpoint import weights_of
 
 @dataclass
 class WarmStart:
-    """What became of each weight, by its name in the new model."""
+    """Report of a warm start, by the weights' names in the new model."""
 
-    parameters: dict[str, int]  # how many numbers each weight has
-    loaded: dict[str, str] = field(default_factory=dict)  # weight → the run that it was taken from
-    other_shape: dict[str, str] = field(default_factory=dict)  # weight → what it is there and here
-    unused: dict[str, list[str]] = field(default_factory=dict)  # run → its weights that the model has not
+    parameters: dict[str, int]  # weight → number of elements
+    loaded: dict[str, str] = field(default_factory=dict)  # weight → run that it comes from
+    other_shape: dict[str, str] = field(default_factory=dict)  # weight → shapes in the run and in the model
+    unused: dict[str, list[str]] = field(default_factory=dict)  # run → weights that the model does not have
 
     @property
     def fresh(self) -> list[str]:
-        """The weights that no run had: they start at random."""
+        """The weights that start at random."""
         return [name for name in self.parameters if name not in self.loaded]
 
     def as_dict(self) -> dict[str, Any]:
-        """The content of warm-start.json."""
+        """Return the content of warm-start.json."""
         return {**asdict(self), "fresh": self.fresh}
 
     def summary(self) -> list[str]:
-        """Lines for the screen: by part of the model, how much was loaded."""
+        """Return messages on how much of each part of the model was loaded."""
         lines = []
         for part in dict.fromkeys(name.split(".")[0] for name in self.parameters):
             names = [name for name in self.parameters if name.split(".")[0] == part]
-            taken = [name for name in names if name in self.loaded]
-            runs = ", ".join(dict.fromkeys(self.loaded[name] for name in taken))
-            count = f"{_count(self.parameters, taken)} of {_count(self.parameters, names)} parameters"
-            lines.append(f"{part}: {count} from {runs}" if taken else f"{part}: fresh")
+            loaded = [name for name in names if name in self.loaded]
+            runs = ", ".join(dict.fromkeys(self.loaded[name] for name in loaded))
+            count = f"{_count(self.parameters, loaded)} of {_count(self.parameters, names)} parameters"
+            lines.append(f"{part}: {count} from {runs}" if loaded else f"{part}: fresh")
         for name, shapes in self.other_shape.items():
-            lines.append(f"{name} stays fresh: it is {shapes}")
+            lines.append(f"{name}: fresh, because its shape is {shapes}")
         for run, names in self.unused.items():
             parts = ", ".join(dict.fromkeys(name.split(".")[0] for name in names))
-            lines.append(f"not used of {run}: {parts} ({len(names)} weights)")
+            lines.append(f"not used from {run}: {parts} ({len(names)} weights)")
         return lines
 
 
@@ -60,13 +60,17 @@ def warm_start(model: nn.Module, runs: Mapping[str, Mapping[str, Tensor]]) -> Wa
             if name not in own:
                 report.unused.setdefault(run, []).append(name)
             elif weight.shape != own[name].shape:
-                report.other_shape[name] = f"{tuple(weight.shape)} in {run}, {tuple(own[name].shape)} here"
-            elif name in report.parameters and name not in report.loaded:  # a tied one has one name there
+                report.other_shape[name] = (
+                    f"{tuple(weight.shape)} in {run}, {tuple(own[name].shape)} in this model"
+                )
+            elif (
+                name in report.parameters and name not in report.loaded
+            ):  # of tied weights, the first name counts
                 own[name].copy_(weight)
                 report.loaded[name] = run
-    if all(own[name].dim() == 1 for name in report.loaded):  # a bias fits by luck
+    if all(own[name].dim() == 1 for name in report.loaded):  # a bias matches by coincidence
         raise SeqloomError(
-            f"Nothing of {', '.join(runs)} fits this model.",
-            "give it the same model.width, model.ffn and model.heads",
+            f"No weight matrix of {', '.join(runs)} fits this model.",
+            "use the same model.width, model.ffn and model.heads",
         )
     return report

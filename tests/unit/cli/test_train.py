@@ -35,3 +35,14 @@ def test_the_next_command_fits_the_model(
     assert done.code == 0, done.err
     commands = [f"  seqloom {line.format(out)}" for line in (shows, measures)]
     assert done.out.splitlines() == [f"trained: {out}", *commands]
+
+
+@pytest.mark.parametrize("name", ["clips.tsv", "missing.tsv"])
+def test_data_that_cannot_be_used_is_an_error_before_anything_is_written(
+    command: Command, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "clips.tsv").write_text("a.wav\tone\nb.wav\ttwo\n")
+    done = command("train", tmp_path / name, "--model", "prefix-lm", "--out", tmp_path / "run")
+    assert done.code == 2
+    assert {"clips.tsv": "reads text", "missing.tsv": "missing.tsv cannot be read"}[name] in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["clips.tsv"]

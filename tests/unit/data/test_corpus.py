@@ -38,8 +38,8 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def prepare(said: list[str] | None = None, **data: Any) -> Prepared:
-    return Corpus(DataConfig(**data), TEXT).prepare(say=(said if said is not None else []).append)
+def prepare(**data: Any) -> Prepared:
+    return Corpus(DataConfig(**data), TEXT).prepare()
 
 
 def texts(prepared: Prepared, store: TokenStore) -> set[str]:
@@ -54,15 +54,14 @@ def recorded(prepared: Prepared, folder: Path) -> Run:
     return run
 
 
-def test_the_parts_are_disjoint_and_complete(table: Path) -> None:
-    said: list[str] = []
-    prepared = prepare(said, train=str(table), valid_share=0.2)
+def test_the_parts_are_disjoint_and_complete(table: Path, messages: list[str]) -> None:
+    prepared = prepare(train=str(table), valid_share=0.2)
     train, valid = texts(prepared, prepared.train), texts(prepared, prepared.valid)
     assert len(prepared.train) + len(prepared.valid) == 200
     assert 20 <= len(prepared.valid) <= 60
     assert not train & {text for text in valid if "⁇" not in text}
     assert {example.target for example in prepared.valid_examples()} <= {f"t{i}" for i in range(200)}
-    assert said[-1] == "data: 200 of 200 lines kept"
+    assert messages[-1] == "data: 200 of 200 lines kept"
 
 
 def test_a_source_with_many_targets_is_in_one_part(tmp_path: Path) -> None:
@@ -92,12 +91,11 @@ def test_a_validation_file_is_used_completely(table: Path, tmp_path: Path) -> No
     assert [example.source for example in prepared.valid_examples()] == ["s1 1", "s2 2"]
 
 
-def test_a_tiny_corpus_is_validated_on_its_training_pairs(tmp_path: Path) -> None:
+def test_a_tiny_corpus_is_validated_on_its_training_pairs(tmp_path: Path, messages: list[str]) -> None:
     path = tmp_path / "tiny.tsv"
     path.write_text("a\tb\nc\td\n")
-    said: list[str] = []
-    prepared = prepare(said, train=str(path), valid_share=0)
-    assert "validation uses the training pairs" in said[-1]
+    prepared = prepare(train=str(path), valid_share=0)
+    assert "validation uses the training pairs" in messages[-1]
     assert len(prepared.train) == 2
     assert prepared.valid is prepared.train
     assert [example.source for example in prepared.valid_examples()] == ["a", "c"]
@@ -192,7 +190,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_a_stream_holds_out_the_same_pairs_as_a_store_and_stores_only_its_beginning(table: Path) -> None:
     stored, streamed = (prepare(train=str(table), valid_share=0.2, stream=stream) for stream in (False, True))
     assert texts(stored, stored.valid) == texts(streamed, streamed.valid)
-    batches = streamed.batches(batch_tokens=50, seed=1, say=print)
+    batches = streamed.batches(batch_tokens=50, seed=1)
     seen: list[str] = []
     for position, batch in batches.collated(0, 0, lambda tokens, indices, place: collate(tokens, indices)):
         if position.epoch:
@@ -203,13 +201,14 @@ def test_a_stream_holds_out_the_same_pairs_as_a_store_and_stores_only_its_beginn
     assert (len(streamed.train), batches.per_epoch) == (200, 200)
 
 
-def test_a_stream_without_held_out_pairs_is_validated_on_its_beginning(table: Path) -> None:
-    said: list[str] = []
-    prepared = prepare(said, train=str(table), valid_share=0, valid_max=7, stream=True)
+def test_a_stream_without_held_out_pairs_is_validated_on_its_beginning(
+    table: Path, messages: list[str]
+) -> None:
+    prepared = prepare(train=str(table), valid_share=0, valid_max=7, stream=True)
     assert [example.source for example in prepared.valid_examples()][:2] == ["s0 0", "s1 1"]
     assert len(prepared.valid) == 7
-    assert "validation uses the training pairs" in said[-1]
-    assert said[-2].endswith(
+    assert "validation uses the training pairs" in messages[-1]
+    assert messages[-2].endswith(
         "200 of 200 lines kept; lines dropped from the stream are reported after each epoch"
     )
 
@@ -269,11 +268,11 @@ def test_a_pipe_as_a_feature_file_is_rejected(tmp_path: Path) -> None:
     table = tmp_path / "sequences.tsv"
     table.write_text(f"{tmp_path}/pipe.npy\tone\n" * 3)
     with pytest.raises(SeqloomError, match="it is a pipe or a device"):
-        prepare_frames(table).prepare(say=lambda line: None)
+        prepare_frames(table).prepare()
 
 
 def test_unreadable_feature_files_are_dropped_from_a_corpus(sequences: Path) -> None:
-    prepared = prepare_frames(sequences).prepare(say=lambda line: None)
+    prepared = prepare_frames(sequences).prepare()
     assert len(prepared.train) == len(prepared.valid) == 8
     assert prepared.train.features == 2
     assert [example.line for example in prepared.valid_examples()] == list(range(1, 9))
@@ -289,7 +288,7 @@ def test_the_split_does_not_depend_on_the_location_of_feature_files(
 
     def held_out(path: str) -> list[int]:
         data = DataConfig(train=(path,), valid_share=0.5)
-        return [e.line for e in Corpus(data, text).prepare(say=lambda line: None).valid_examples()]
+        return [e.line for e in Corpus(data, text).prepare().valid_examples()]
 
     found = held_out(str(sequences))
     assert 0 < len(found) < 8
@@ -303,7 +302,7 @@ def test_the_split_does_not_depend_on_the_location_of_feature_files(
 
 def test_a_resumed_run_detects_a_changed_feature_file(sequences: Path, tmp_path: Path) -> None:
     corpus, run = prepare_frames(sequences), Run(tmp_path / "run")
-    prepared = corpus.prepare(say=lambda line: None)
+    prepared = corpus.prepare()
     prepared.tokenizers.save(run.tokenizer_folder)
     write_json(run.data_file, prepared.record.model_dump())
     assert len(corpus.reopen(run.data_record(), run.tokenizers()).train) == 8

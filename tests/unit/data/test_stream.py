@@ -160,12 +160,11 @@ def test_a_small_corpus_is_repeated_and_a_large_one_continued() -> None:
     assert set(small) == {33}
 
 
-def test_dropped_lines_are_reported_after_the_epoch_and_held_out_ones_are_not() -> None:
-    said: list[str] = []
+def test_dropped_lines_are_reported_after_the_epoch_and_held_out_ones_are_not(messages: list[str]) -> None:
     pairs = source([shards_of([40])], window=9, held_out=[0, 1], max_length=3)
-    found = words(epoch(stream(pairs, say=said.append)))
+    found = words(epoch(stream(pairs)))
     assert sorted(found) == sorted(f"w{n}" for n in range(2, 40) if n % 5 < 3)
-    assert said[0] == "data: epoch 1: 22 of 38 lines kept (16 source longer than data.max_length=3 tokens)"
+    assert messages[0] == "data: epoch 1: 22 of 38 lines kept (16 source longer than data.max_length=3 tokens)"
 
 
 def test_a_stream_without_pairs_is_an_error_and_not_an_endless_loop() -> None:

@@ -249,5 +249,5 @@ def test_a_damaged_conversion_in_the_cache_is_replaced(
 def test_a_damaged_export_is_named(exported: Path, tmp_path: Path) -> None:
     shutil.copytree(exported, tmp_path / "model")
     _flip(tmp_path / "model" / "model.bin")
-    with pytest.raises(SeqloomError, match=r"model\.bin is damaged: its checksum is not the recorded one"):
+    with pytest.raises(SeqloomError, match=r"model\.bin is damaged: its checksum does not match"):
         load_translator(tmp_path / "model")

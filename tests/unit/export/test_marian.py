@@ -161,7 +161,7 @@ def test_an_imported_run_can_be_fine_tuned(marian: Path, tmp_path: Path) -> None
 
 def test_an_imported_run_has_nothing_to_resume(marian: Path, tmp_path: Path) -> None:
     run = import_marian(marian, tmp_path / "run").run
-    with pytest.raises(SeqloomError, match=r"run was imported.* no training to go on with") as caught:
+    with pytest.raises(SeqloomError, match=r"run was imported.* no training to continue") as caught:
         continue_run(run, quiet=True)
     assert f"--init-from {run.folder}" in caught.value.hint
 

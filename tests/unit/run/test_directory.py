@@ -1,4 +1,4 @@
-"""What a run directory holds, which weights are served, and what is told about it."""
+"""Run directories: which weights are served, descriptions, metrics and ensembles."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def fake(folder: Path, *names: str) -> Run:
-    """A run directory with empty weights under these names."""
+    """Create a run directory with empty weights under these names."""
     for name in names:
         file = folder / "checkpoints" / name / "model.safetensors"
         file.parent.mkdir(parents=True)
@@ -59,7 +59,7 @@ def test_the_best_weights_are_served_and_otherwise_the_newest(tmp_path: Path) ->
     (folder / "best").symlink_to("step-9")
     assert run.weights().resolve().parent == folder / "step-9"
     (folder / "best").unlink()
-    (folder / "best").symlink_to("step-8")  # was removed by hand
+    (folder / "best").symlink_to("step-8")  # its target was removed by hand
     assert run.weights().parent == folder / "step-10"
 
 
@@ -73,17 +73,17 @@ def test_a_named_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError) as error:
         run.weights("step-11")
     assert "no checkpoint 'step-11'" in error.value.message
-    assert error.value.hint == "there is average, step-10, step-9"
+    assert error.value.hint == "available: average, step-10, step-9"
 
 
 def test_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match="has no checkpoint yet"):
         Run(tmp_path).weights()
-    with pytest.raises(SeqloomError, match="there is none yet"):
+    with pytest.raises(SeqloomError, match="available: none yet"):
         Run(tmp_path).weights("best")
 
 
-def test_opening_what_is_no_run(tmp_path: Path) -> None:
+def test_opening_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match="There is no run directory"):
         Run.open(tmp_path / "nowhere")
     with pytest.raises(SeqloomError, match=r"it has no config\.yaml"):
@@ -92,7 +92,7 @@ def test_opening_what_is_no_run(tmp_path: Path) -> None:
 
 def test_weights_are_drawn_from_the_seed(run: Run) -> None:
     config, tokenizers = run.config(), run.tokenizers()
-    torch.manual_seed(1234)  # what was drawn before does not matter
+    torch.manual_seed(1234)  # earlier draws do not matter
     first = build_model(config, tokenizers).state_dict()
     second = build_model(config, tokenizers).state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -101,7 +101,7 @@ def test_weights_are_drawn_from_the_seed(run: Run) -> None:
     assert any(not torch.equal(first[name], other[name]) for name in first)
 
 
-def test_loading_puts_the_best_weights_into_an_evaluating_model(run: Run) -> None:
+def test_loading_gives_the_best_weights_in_evaluation_mode(run: Run) -> None:
     translator = load(run.folder, device="cpu")
     assert not translator.model.training  # type: ignore[attr-defined]
     from safetensors.torch import load_file
@@ -111,7 +111,7 @@ def test_loading_puts_the_best_weights_into_an_evaluating_model(run: Run) -> Non
     assert all(torch.equal(served[name], tensor) for name, tensor in saved.items())
 
 
-def test_two_checkpoints_answer_differently(run: Run) -> None:
+def test_two_checkpoints_give_different_outputs(run: Run) -> None:
     scores = [load(run.folder, checkpoint=f"step-{n}").translate(["1 2"])[0][0].score for n in (2, 4)]
     assert scores[0] != scores[1]
 
@@ -145,13 +145,13 @@ def test_describe_a_run_before_its_first_step(run: Run, tmp_path: Path) -> None:
     assert "best" not in facts
 
 
-def test_metrics_are_the_lines_of_the_file(run: Run, tmp_path: Path) -> None:
+def test_metrics_are_the_entries_of_the_file(run: Run, tmp_path: Path) -> None:
     kinds = [(line["kind"], line["step"]) for line in run.metrics()]
     assert kinds == [("train", 2), ("valid", 2), ("train", 4), ("valid", 4)]
     assert Run(tmp_path).metrics() == []
 
 
-def test_metrics_cut_by_a_crash_are_passed_over(tmp_path: Path) -> None:
+def test_metrics_truncated_by_a_crash_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").write_bytes(b'{"kind": "train", "step": 1}\n\xff\n[1]\n{"kind": "train", "st')
     assert Run(tmp_path).metrics() == [{"kind": "train", "step": 1}]
 
@@ -176,7 +176,7 @@ def test_a_run_knows_its_commands(tmp_path: Path, values: dict[str, str], use: s
     assert measures.startswith(f"seqloom {measured_by} {tmp_path} ")
 
 
-def test_a_run_of_another_use_is_told_with_the_right_command(run: Run) -> None:
+def test_a_run_for_another_use_is_an_error_that_names_the_right_command(run: Run) -> None:
     for load_other, other in ((load_generator, "continue a text"), (load_filler, "fill gaps")):
         with pytest.raises(SeqloomError, match=rf"\(transformer\) translates; it does not {other}") as error:
             load_other(run.folder)
@@ -216,7 +216,7 @@ def test_an_lstm_and_a_transformer_vote(run: Run, recurrent: Run) -> None:
         assert found[2][0].score == pytest.approx(alone_again.score, rel=1e-5)
 
 
-def test_weights_and_checkpoints_are_of_each_run(run: Run, recurrent: Run) -> None:
+def test_weights_and_checkpoints_are_given_per_run(run: Run, recurrent: Run) -> None:
     folders = [run.folder, recurrent.folder]
     heavy = load_ensemble(folders, weights=[1, 1e9], checkpoints=["step-2", None]).translate(["1 2"])[0][0]
     alone = load(recurrent.folder).translate(["1 2"])[0][0]
@@ -226,17 +226,17 @@ def test_weights_and_checkpoints_are_of_each_run(run: Run, recurrent: Run) -> No
         load_ensemble(folders, checkpoints=["step-4", "step-4"])
 
 
-def test_what_cannot_vote_is_told(run: Run, recurrent: Run, tmp_path: Path) -> None:
+def test_runs_that_cannot_form_an_ensemble_are_an_error(run: Run, recurrent: Run, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("".join(f"{i % 7} b\tb {i % 3}\n" for i in range(60)))
     values = {**SETTINGS, "data.train": str(tmp_path / "pairs.tsv")}
     other = create(compose(values=values), tmp_path / "other", quiet=True)
     with pytest.raises(SeqloomError, match=r"other and .*run have different target vocabularies"):
         load_ensemble([run.folder, other.folder])
-    with pytest.raises(SeqloomError, match="An ensemble of no runs"):
+    with pytest.raises(SeqloomError, match="at least one run"):
         load_ensemble([])
-    with pytest.raises(SeqloomError, match="2 runs have 1 weights"):
+    with pytest.raises(SeqloomError, match="2 runs, but 1 weights"):
         load_ensemble([run.folder, recurrent.folder], weights=[1.0])
-    with pytest.raises(SeqloomError, match="1 runs have 2 checkpoints"):
+    with pytest.raises(SeqloomError, match="1 runs, but 2 checkpoints"):
         load_ensemble([run.folder], checkpoints=[None, None])
     with pytest.raises(SeqloomError, match="has the weight 0"):
         load_ensemble([run.folder, recurrent.folder], weights=[1, 0])
@@ -244,13 +244,13 @@ def test_what_cannot_vote_is_told(run: Run, recurrent: Run, tmp_path: Path) -> N
         load_ensemble([run.folder, recurrent.folder], space="logs")  # type: ignore[arg-type]
 
 
-def test_a_scorer_can_be_asked_for_by_its_use(run: Run) -> None:
+def test_a_scorer_can_be_required_to_have_a_use(run: Run) -> None:
     assert load_scorer(run.folder, use="translate").score([("1 2", "1")])[0].log_prob < 0
     with pytest.raises(SeqloomError, match="does not continue a text"):
         load_scorer(run.folder, use="generate")
 
 
-def test_a_run_records_how_long_targets_are(run: Run, tmp_path: Path) -> None:
+def test_a_run_records_the_length_ratio(run: Run, tmp_path: Path) -> None:
     assert run.length_ratio() == pytest.approx(1 / 3)  # "3 1" -> "3"
     assert Run(tmp_path).length_ratio() is None
     for content in ("", "[]", '{"length_ratio": 2.0, "seal": "other"}', '{"length_ratio": "x"}'):

@@ -1,4 +1,4 @@
-"""A finished run that trains for longer is the run that had the later limit from the beginning."""
+"""A finished run with a raised limit equals a run that had this limit from the start."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def extend(run: Run, *limits: str) -> str:
 
 
 def reports(run: Run) -> list[dict[str, Any]]:
-    """The lines of metrics.jsonl without what depends on time and memory."""
+    """Return the entries of metrics.jsonl without values that depend on time and memory."""
     timed = {"seconds", "tokens_per_second", "memory_mb"}
     return [{name: value for name, value in line.items() if name not in timed} for line in run.metrics()]
 
@@ -77,7 +77,7 @@ def test_patience_and_epochs_can_be_raised(made: Any) -> None:
     assert extend(run, "train.max_steps=1") == "reached train.max_steps=1"
 
 
-def test_a_schedule_that_ends_with_the_run_continues_as_that_of_the_longer_one(made: Any) -> None:
+def test_a_schedule_that_depends_on_the_limit_follows_the_new_limit(made: Any) -> None:
     run = made("run", **{"train.max_steps": 4, "train.schedule": "linear", "train.log_every": 1})
     extend(run, "train.max_steps=8")
     rates = [line["learning_rate"] for line in run.metrics() if line["kind"] == "train"]
@@ -101,5 +101,5 @@ def test_a_fitted_model_has_no_limits(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b c\nb c\n" * 20)
     config = compose(values={"data.train": str(tmp_path / "text.txt"), "model.name": "ngram", "model.order": 2})
     run = pipeline.create(config, tmp_path / "run", quiet=True)
-    with pytest.raises(SeqloomError, match="ngram is fitted at once"):
+    with pytest.raises(SeqloomError, match="no training limits to change"):
         extend(run, "train.max_steps=4")

@@ -1,7 +1,8 @@
-"""A counting model of no interest goes the whole way: fitted, saved, loaded, generated from, scored."""
+"""A toy fitted model: fitted, saved, loaded, generated from and scored."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Mapping
@@ -34,7 +35,7 @@ class ToySettings(ModelSettings):
 
 
 class Toy(StepModel):
-    """p(token) as often as it was seen, whatever stood before it."""
+    """Unigram model: p(token) is its relative frequency."""
 
     fits = 0
 
@@ -47,7 +48,7 @@ class Toy(StepModel):
         for id, count in seen.items():
             self.counts[id] = count
         self.counts[EOS] = len(lesson.train)
-        lesson.say("counted")
+        logging.getLogger("seqloom.toy").info("counted")
         return {"tokens": float(self.counts.sum())}
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -65,7 +66,7 @@ class Toy(StepModel):
 
 
 class Parrot(Toy):
-    """A model with a search of its own: it says what it hears."""
+    """A model with its own search that repeats its source."""
 
     def translator(
         self, tokenizers: object, search: SearchConfig, *, workers: int | None, length_ratio: float | None
@@ -87,7 +88,7 @@ class Echo(Translator):
 
 @pytest.fixture(autouse=True)
 def _toys(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry.architectures()  # the real ones first: they register only once
+    registry.architectures()  # import the real ones first: they register only once
     monkeypatch.setattr(registry, "_ARCHITECTURES", dict(registry._ARCHITECTURES))
     about = {"summary": "s", "paper": "p", "settings": ToySettings, "fitted": True}
     register("toy", task="continue", defaults={"text.tokenizer": "char", "data.valid_share": 0}, **about)(Toy)
@@ -101,7 +102,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_fitted_saved_and_used_like_any_other(text: Path, tmp_path: Path) -> None:
+def test_a_fitted_model_is_saved_and_used_like_any_other(text: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     train(text, out=out, model="toy", quiet=True)
     (score,) = load_scorer(out).score([("", "ab")])
@@ -113,13 +114,13 @@ def test_it_is_fitted_saved_and_used_like_any_other(text: Path, tmp_path: Path) 
     assert facts["best"]["tokens"] == 70
 
 
-def test_the_options_that_a_model_prefers_give_way_to_what_is_said(text: Path) -> None:
+def test_given_options_override_the_defaults_of_a_model(text: Path) -> None:
     values = {"data.train": str(text), "model.name": "toy"}
     assert compose(values=values).text.tokenizer == "char"
     assert compose(values={**values, "text.tokenizer": "bpe"}).text.tokenizer == "bpe"
 
 
-def test_a_fit_that_was_broken_off_begins_again_and_a_finished_one_does_not(text: Path, tmp_path: Path) -> None:
+def test_an_interrupted_fit_starts_again_and_a_finished_one_does_not(text: Path, tmp_path: Path) -> None:
     run = create(compose(values={"data.train": str(text), "model.name": "toy"}), tmp_path / "run", quiet=True)
     before = Toy.fits
     assert continue_run(run, quiet=True).finished == "counted"
@@ -127,7 +128,7 @@ def test_a_fit_that_was_broken_off_begins_again_and_a_finished_one_does_not(text
     assert Toy.fits == before + 1
 
 
-def test_a_damaged_fit_is_an_error_and_a_missing_link_is_made_again(text: Path, tmp_path: Path) -> None:
+def test_a_damaged_fit_is_an_error_and_a_missing_link_is_restored(text: Path, tmp_path: Path) -> None:
     run = create(compose(values={"data.train": str(text), "model.name": "toy"}), tmp_path / "run", quiet=True)
     first = continue_run(run, quiet=True)
     best = run.folder / "checkpoints" / "best"
@@ -139,20 +140,22 @@ def test_a_damaged_fit_is_an_error_and_a_missing_link_is_made_again(text: Path, 
         continue_run(run, quiet=True)
 
 
-def test_it_cannot_start_from_another_run(text: Path) -> None:
+def test_a_fitted_model_cannot_start_from_another_run(text: Path) -> None:
     values = {"data.train": str(text), "model.name": "toy", "train.init_from": "runs/other"}
-    with pytest.raises(SeqloomError, match="counted anew from its data"):
+    with pytest.raises(SeqloomError, match="cannot start from another run"):
         compose(values=values)
 
 
-def test_what_needs_layers_says_that_there_are_none(text: Path, tmp_path: Path) -> None:
+def test_a_fitted_model_has_no_layers(text: Path, tmp_path: Path) -> None:
     train(text, out=tmp_path / "run", model="toy", quiet=True)
     run = Run.open(tmp_path / "run")
-    with pytest.raises(SeqloomError, match="toy is counted, not trained by gradient"):
+    with pytest.raises(SeqloomError, match="toy is fitted, not trained by gradient"):
         build_model(run.config(), run.tokenizers())
 
 
-def test_foreign_weights_are_named(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_do_not_fit_are_an_error(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "run"
     train(text, out=out, model="toy", quiet=True)
     monkeypatch.setattr(Toy, "load_state_dict", lambda self, state: state["others"])
@@ -165,12 +168,12 @@ def test_a_model_with_its_own_search_translates_but_not_token_by_token(tmp_path:
     pairs.write_text("a b\tx y\nb a\ty x\n" * 10)
     train(pairs, out=tmp_path / "run", model="parrot", quiet=True)
     assert load(tmp_path / "run").translate(["polly"])[0][0].text == "polly"
-    with pytest.raises(SeqloomError, match="a search of its own"):
+    with pytest.raises(SeqloomError, match="its own search"):
         load_decoder(tmp_path / "run")
     ignored = {"search.no_repeat": 2}
     with pytest.raises(SeqloomError, match=r"parrot does not support search\.no_repeat=2"):
         train(pairs, out=tmp_path / "other", model="parrot", settings=ignored, quiet=True)
-    with pytest.raises(SeqloomError, match="it has no probabilities"):
+    with pytest.raises(SeqloomError, match="not probabilities"):
         load_scorer(tmp_path / "run")
-    with pytest.raises(SeqloomError, match="cannot be made to say a given target"):
+    with pytest.raises(SeqloomError, match="forced decoding"):
         load_derivations(tmp_path / "run")

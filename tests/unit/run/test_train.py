@@ -1,4 +1,4 @@
-"""From settings to a run directory: whole or not at all, and the same from Python as from the shell."""
+"""Training from settings to a run directory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from seqloom.errors import SeqloomError
 from seqloom.run import train as pipeline
 from seqloom.run.config import compose
 from seqloom.run.directory import Run
+from seqloom.run.guards import stop_on_signals
 from seqloom.run.load import load
 from seqloom.training import validation
+from support.logs import unconfigured_logging
 
 SETTINGS: dict[str, Any] = {
     "model.width": 8,
@@ -51,7 +53,7 @@ def measured(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [line for line in Run(folder).metrics() if line["kind"] == kind]
 
 
-def test_what_train_returns_is_what_load_returns(table: Path, tmp_path: Path) -> None:
+def test_train_returns_the_same_as_load(table: Path, tmp_path: Path) -> None:
     made = pipeline.train(table, out=tmp_path / "run", size="tiny", settings=SETTINGS, quiet=True)
     assert made.translate(["1 2", ""]) == load(tmp_path / "run").translate(["1 2", ""])
 
@@ -66,7 +68,7 @@ def test_a_new_run_is_complete(table: Path, tmp_path: Path) -> None:
     assert [path.name for path in made.folder.parent.iterdir()] == ["run"]
 
 
-def test_an_empty_folder_may_be_filled_and_another_not(table: Path, tmp_path: Path) -> None:
+def test_the_run_directory_may_be_an_empty_folder_only(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     out.mkdir()
     run(table, out)
@@ -75,18 +77,18 @@ def test_an_empty_folder_may_be_filled_and_another_not(table: Path, tmp_path: Pa
 
 
 def test_a_cache_that_cannot_be_written_is_reported_before_the_tokenizers_are_trained(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: list[str]
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(table / "cache"))
     with pytest.raises(SeqloomError, match="cache folder"):
         pipeline.create(compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "run")
-    assert "tokenizer" not in capsys.readouterr().err
+    assert messages == []
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
     pipeline.create(compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "run")
-    assert "tokenizer: training on" in capsys.readouterr().err
+    assert "tokenizer: training on" in messages[0]
 
 
-def test_what_cannot_be_built_leaves_nothing(table: Path, tmp_path: Path) -> None:
+def test_a_model_that_cannot_be_built_leaves_no_files(table: Path, tmp_path: Path) -> None:
     with pytest.raises(SeqloomError, match=r"model\.tie=all"):
         run(table, tmp_path / "run", **{"model.tie": "all", "text.joint": False})
     assert not (tmp_path / "run").exists()
@@ -115,7 +117,7 @@ def test_metrics_by_decoding_choose_the_best(table: Path, tmp_path: Path) -> Non
     assert [set(line) >= {"loss", "exact", "cer"} for line in lines] == [True, True]
     first, second = (line["cer"] for line in lines)
     best = (folder / "checkpoints" / "best").readlink().name
-    assert best == ("step-4" if second < first else "step-2")  # an error rate: less is better
+    assert best == ("step-4" if second < first else "step-2")  # an error rate: lower is better
 
 
 def test_patience_ends_a_run(table: Path, tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ def test_patience_ends_a_run(table: Path, tmp_path: Path) -> None:
     assert "has not improved" in state["finished"]
 
 
-def test_the_mean_of_the_last_checkpoints_is_measured_and_kept(table: Path, tmp_path: Path) -> None:
+def test_the_average_of_the_last_checkpoints_is_validated_and_kept(table: Path, tmp_path: Path) -> None:
     folder = run(table, tmp_path / "run", **{"train.average": 2})
     [line] = measured(folder, "average")
     assert line["of"] == 2
@@ -150,20 +152,21 @@ def test_epochs_end_a_run(table: Path, tmp_path: Path) -> None:
     assert state["target_tokens"] > 0
 
 
-def test_quiet_says_nothing_and_otherwise_lines(
+def test_messages_are_printed_unless_quiet(
     table: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     run(table, tmp_path / "quiet")
     assert capfd.readouterr() == ("", "")
-    pipeline.train(table, out=tmp_path / "loud", size="tiny", settings=SETTINGS)
-    told = capfd.readouterr().err
-    assert "60 of 60 lines kept" in told
-    assert "done after 4 steps" in told
+    with unconfigured_logging():
+        pipeline.train(table, out=tmp_path / "loud", size="tiny", settings=SETTINGS)
+    printed = capfd.readouterr().err
+    assert "60 of 60 lines kept" in printed
+    assert "done after 4 steps" in printed
     assert "done after 4 steps" in (tmp_path / "quiet" / "log.txt").read_text()
 
 
 @pytest.mark.parametrize("busy", [0.1, 1.2])
-def test_a_machine_that_others_use_is_told(
+def test_a_busy_machine_is_reported(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, busy: float
 ) -> None:
     monkeypatch.setattr(pipeline, "busy_elsewhere", lambda: busy)
@@ -171,10 +174,8 @@ def test_a_machine_that_others_use_is_told(
     monkeypatch.setattr("torch.get_num_threads", lambda: 2)
     folder = run(table, tmp_path / "run")
     log = (folder / "log.txt").read_text()
-    told = (
-        "other programs keep 1.2 of 2 processors busy, where 2 threads are slow: train.threads=1 may be faster"
-    )
-    assert (told in log, "other programs" in log) == (busy > 1, busy > 1)
+    hint = "other programs use 1.2 of 2 processors, which slows down 2 threads: train.threads=1 may be faster"
+    assert (hint in log, "other programs" in log) == (busy > 1, busy > 1)
 
 
 def test_training_in_another_thread(table: Path, tmp_path: Path) -> None:
@@ -184,21 +185,20 @@ def test_training_in_another_thread(table: Path, tmp_path: Path) -> None:
     assert (tmp_path / "run" / "checkpoints" / "best").exists()
 
 
-def test_a_signal_is_remembered_and_the_second_interrupt_is_not_waited_for() -> None:
+def test_a_signal_requests_a_stop_and_a_second_interrupt_is_immediate(messages: list[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
-    said: list[str] = []
-    with pipeline._stop_on_signals(said.append) as stop:
+    with stop_on_signals() as stop:
         assert not stop()
         os.kill(os.getpid(), signal.SIGINT)
         assert stop()
-        assert said == ["SIGINT received: saving"]
+        assert messages == ["SIGINT received: saving"]
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
 
 
 @pytest.mark.parametrize("when", ["loss", "metrics"])
-def test_who_is_asked_to_stop_does_not_finish_validating(
+def test_a_stop_request_interrupts_validation(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     settings = {**SETTINGS, "data.train": str(table), "train.metrics": "bleu", "train.batch_tokens": 20}
@@ -207,13 +207,13 @@ def test_who_is_asked_to_stop_does_not_finish_validating(
     name, method = ("LossModule", "forward") if when == "loss" else ("TorchTranslator", "translate")
     original, calls = getattr(validation, name), []
 
-    def asked(*given: Any, **options: Any) -> Any:
+    def stop_request(*given: Any, **options: Any) -> Any:
         calls.append(1)
         os.kill(os.getpid(), signal.SIGTERM)
         return getattr(original, method)(*given, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(validation, name, type(name, (original,), {method: asked}))
+        patch.setattr(validation, name, type(name, (original,), {method: stop_request}))
         state = pipeline.continue_run(made, quiet=True)
     assert len(calls) == 1
     assert (state.step, state.finished) == (2, "")
@@ -226,7 +226,7 @@ def test_who_is_asked_to_stop_does_not_finish_validating(
     assert [line["step"] for line in measured(made.folder, "valid")] == [2, 4]
 
 
-def test_a_disk_that_fails_when_a_run_goes_on_is_a_sentence(
+def test_a_disk_failure_when_resuming_is_an_error_message(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = run(table, tmp_path / "run")
@@ -235,14 +235,12 @@ def test_a_disk_that_fails_when_a_run_goes_on_is_a_sentence(
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(folder / "metrics.jsonl"))
 
     monkeypatch.setattr("seqloom.training.run_log.write_atomically", broken)
-    with pytest.raises(
-        SeqloomError, match=r"run cannot go on: .*metrics\.jsonl: Read-only file system"
-    ) as caught:
+    with pytest.raises(SeqloomError, match=r"run failed: .*metrics\.jsonl: Read-only file system") as caught:
         pipeline.continue_run(Run.open(folder), quiet=True)
     assert f"seqloom resume {folder}" in caught.value.hint
 
 
-def test_first_weights_that_are_damaged_are_named(table: Path, tmp_path: Path) -> None:
+def test_damaged_initial_weights_are_an_error(table: Path, tmp_path: Path) -> None:
     first = run(table, tmp_path / "first")
     values = {**SETTINGS, "data.train": str(table), "train.init_from": str(first)}
     made = pipeline.create(compose(values=values), tmp_path / "second", quiet=True)

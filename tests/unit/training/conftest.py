@@ -1,4 +1,4 @@
-"""A toy run: a model of two tables, five ragged batches an epoch, a log that remembers."""
+"""A toy run: a model of two embeddings, five ragged batches per epoch, and a log in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCHES = 5  # in an epoch
 
 
 class Toy(nn.Module):
-    """Predicts the next token from the last one and the source's first; drops out while training."""
+    """Predicts the next token from the last token and the first source token, with dropout."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,22 +37,18 @@ class Toy(nn.Module):
         return dropped
 
 
-class Memory:
-    """A log that remembers what it was told."""
+class MemoryLog:
+    """A log that keeps its records in memory."""
 
     def __init__(self) -> None:
         self.records: list[tuple[str, int, dict[str, Any]]] = []
         self.fractions: list[float] = []
-        self.said: list[str] = []
 
     def progress(self, fraction: float, eta: float, values: dict[str, Any]) -> None:
         self.fractions.append(fraction)
 
     def record(self, kind: str, step: int, values: dict[str, Any]) -> None:
         self.records.append((kind, step, values))
-
-    def say(self, line: str) -> None:
-        self.said.append(line)
 
     def steps(self, kind: str) -> list[int]:
         return [step for named, step, _ in self.records if named == kind]
@@ -67,7 +63,7 @@ def _batch(epoch: int, number: int) -> Batch:
 
 
 def feed(epoch: int, used: int) -> Iterator[Feed]:
-    """Endless batches, each decided by its place alone."""
+    """Yield endless batches, each determined by its position."""
     while True:
         for number in range(used + 1, BATCHES + 1):
             batch = _batch(epoch, number)
@@ -86,7 +82,7 @@ def toy() -> Callable[[], nn.Module]:
 
 @pytest.fixture
 def make_trainer(tmp_path: Path, toy: Callable[[], nn.Module]) -> Callable[..., Trainer]:
-    """make_trainer(folder, feed=..., validate=..., stop=..., **options): a trainer over the toy."""
+    """make_trainer(folder, feed=..., validate=..., stop=..., **options): a trainer of the toy model."""
 
     def make(folder: str = "run", **given: Any) -> Trainer:
         parts = {key: given.pop(key) for key in ("feed", "validate", "stop") if key in given}
@@ -100,7 +96,7 @@ def make_trainer(tmp_path: Path, toy: Callable[[], nn.Module]) -> Callable[..., 
             batches_per_epoch=BATCHES,
             validate=parts.get("validate", lambda: Validation({"loss": 1.0}, -1.0)),
             checkpoints=checkpoints,
-            log=Memory(),
+            log=MemoryLog(),
             stop=parts.get("stop", lambda: False),
             device=torch.device("cpu"),
         )

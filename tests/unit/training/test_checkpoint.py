@@ -34,7 +34,7 @@ def _save(checkpoints: Checkpoints, model: nn.Module, step: int, best_step: int 
     checkpoints.save(weights_of(model), {"moment": torch.arange(3.0) * step}, _state(step, best_step))
 
 
-def test_what_is_saved_comes_back_exactly(tmp_path: Path, toy: Build) -> None:
+def test_a_saved_checkpoint_is_restored_exactly(tmp_path: Path, toy: Build) -> None:
     model, other, checkpoints = toy(), toy(), Checkpoints(tmp_path)
     for weight in other.parameters():
         nn.init.zeros_(weight)
@@ -60,7 +60,7 @@ def test_an_empty_folder_restores_nothing(tmp_path: Path, toy: Build) -> None:
     assert Checkpoints(tmp_path).restore(toy()) is None
 
 
-def test_random_draws_go_on_where_they_were() -> None:
+def test_the_random_state_is_restored() -> None:
     torch.manual_seed(5)
     torch.rand(3)
     kept = {name: state.clone() for name, state in random_state(ProcessGroup()).items()}
@@ -74,17 +74,17 @@ def test_the_last_n_and_the_best_are_kept(tmp_path: Path, toy: Build) -> None:
     model, checkpoints = toy(), Checkpoints(tmp_path, keep=2)
     for step, best in ((5, 5), (10, 10), (15, 10), (20, 10), (100, 10)):
         _save(checkpoints, model, step, best)
-    assert checkpoints.steps() == [10, 20, 100]  # in the order of numbers, not of names
+    assert checkpoints.steps() == [10, 20, 100]  # in numerical order
     assert os.readlink(tmp_path / "best") == "step-10"
     _save(checkpoints, model, 105, best_step=105)
     assert checkpoints.steps() == [100, 105]
     assert os.readlink(tmp_path / "best") == "step-105"
 
 
-def test_a_crash_before_best_moved_is_mended_when_resuming(tmp_path: Path, toy: Build) -> None:
+def test_a_crash_before_best_moved_is_repaired_when_resuming(tmp_path: Path, toy: Build) -> None:
     model, checkpoints = toy(), Checkpoints(tmp_path, keep=1)
     _save(checkpoints, model, 5, best_step=5)
-    checkpoints._settle = lambda state: None  # type: ignore[method-assign]
+    checkpoints._tidy = lambda state: None  # type: ignore[method-assign]
     _save(checkpoints, model, 10, best_step=10)
     assert os.readlink(tmp_path / "best") == "step-5"
     again = Checkpoints(tmp_path, keep=1)
@@ -93,7 +93,7 @@ def test_a_crash_before_best_moved_is_mended_when_resuming(tmp_path: Path, toy: 
     assert again.steps() == [10]
 
 
-def test_half_written_and_foreign_folders_are_no_checkpoints(tmp_path: Path, toy: Build) -> None:
+def test_incomplete_and_unrelated_folders_are_not_checkpoints(tmp_path: Path, toy: Build) -> None:
     model, checkpoints = toy(), Checkpoints(tmp_path)
     _save(checkpoints, model, 5)
     (tmp_path / ".step-10.tmp").mkdir()
@@ -162,7 +162,7 @@ def test_the_checkpoint_before_a_damaged_one_can_be_used(tmp_path: Path, toy: Bu
 
 
 @pytest.mark.parametrize("change", ["missing", "unknown", "shape"])
-def test_foreign_weights_are_named(tmp_path: Path, toy: Build, change: str) -> None:
+def test_weights_that_do_not_fit_are_an_error(tmp_path: Path, toy: Build, change: str) -> None:
     weights = weights_of(toy())
     if change == "missing":
         del weights["output.bias"]
@@ -177,7 +177,9 @@ def test_foreign_weights_are_named(tmp_path: Path, toy: Build, change: str) -> N
 
 
 @pytest.mark.parametrize("content", [None, b"", b"not safetensors at all"])
-def test_a_file_that_is_no_weights_file_is_named(tmp_path: Path, toy: Build, content: bytes | None) -> None:
+def test_a_file_that_is_not_a_weights_file_is_an_error(
+    tmp_path: Path, toy: Build, content: bytes | None
+) -> None:
     if content is not None:
         (tmp_path / "w").write_bytes(content)
     with pytest.raises(SeqloomError, match=r"weights file .* cannot be read"):
@@ -191,7 +193,7 @@ def test_the_state_is_readable(tmp_path: Path, toy: Build) -> None:
     assert set(state["sha256"]) == {"model.safetensors", "training.safetensors"}
 
 
-def test_the_mean_of_the_last_checkpoints(tmp_path: Path, toy: Build) -> None:
+def test_the_average_of_the_last_checkpoints(tmp_path: Path, toy: Build) -> None:
     model, checkpoints = toy(), Checkpoints(tmp_path)
     for step in (1, 2, 3):
         for weight in model.parameters():
@@ -205,7 +207,7 @@ def test_the_mean_of_the_last_checkpoints(tmp_path: Path, toy: Build) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "training.safetensors", "state.json"])
-def test_a_damaged_checkpoint_is_set_aside_if_one_before_it_is_sound(
+def test_a_damaged_checkpoint_is_renamed_if_an_earlier_one_is_intact(
     tmp_path: Path, toy: Build, name: str
 ) -> None:
     checkpoints = Checkpoints(tmp_path)
@@ -215,7 +217,7 @@ def test_a_damaged_checkpoint_is_set_aside_if_one_before_it_is_sound(
     _flip(tmp_path / "step-15" / name)
     (note,) = checkpoints.recover()
     assert f"step-15/{name}" in note
-    assert note.endswith("It is set aside, and the run goes on from step 10.")
+    assert note.endswith("training continues from step 10.")
     assert checkpoints.steps() == [5, 10]
     assert (tmp_path / "damaged-step-15" / name).is_file()
     assert os.readlink(tmp_path / "best") == "step-10"
@@ -232,16 +234,16 @@ def _flip(file: Path) -> None:
     file.write_bytes(content)
 
 
-def test_the_only_checkpoint_stays_where_it_is(tmp_path: Path, toy: Build) -> None:
+def test_a_damaged_checkpoint_is_kept_if_it_is_the_only_one(tmp_path: Path, toy: Build) -> None:
     checkpoints = Checkpoints(tmp_path)
     _save(checkpoints, toy(), 5, best_step=5)
     _flip(tmp_path / "step-5" / "model.safetensors")
-    assert checkpoints.recover() == []  # nothing to go on from: to restore it says why
+    assert checkpoints.recover() == []  # restoring it reports the error
     assert checkpoints.steps() == [5]
 
 
-def test_the_best_one_does_not_go_while_it_is_served(tmp_path: Path, toy: Build) -> None:
-    """The best one could not be saved, so `best` still is the one before it."""
+def test_the_checkpoint_that_is_served_is_not_removed(tmp_path: Path, toy: Build) -> None:
+    """The best checkpoint could not be saved, so `best` still points to an earlier one."""
     model, checkpoints = toy(), Checkpoints(tmp_path, keep=1)
     _save(checkpoints, model, 5, best_step=5)
     _save(checkpoints, model, 10, best_step=7)
@@ -250,7 +252,7 @@ def test_the_best_one_does_not_go_while_it_is_served(tmp_path: Path, toy: Build)
     assert (tmp_path / "best" / "model.safetensors").is_file()
 
 
-def test_an_old_checkpoint_that_cannot_be_read_does_not_disturb(tmp_path: Path, toy: Build) -> None:
+def test_an_old_checkpoint_that_cannot_be_read_is_ignored(tmp_path: Path, toy: Build) -> None:
     checkpoints = Checkpoints(tmp_path)
     _save(checkpoints, toy(), 5)
     (tmp_path / "step-5" / "state.json").write_text("{")
@@ -268,7 +270,7 @@ def test_a_damaged_checkpoint_is_not_averaged(tmp_path: Path, toy: Build) -> Non
 
 
 @pytest.mark.parametrize("best", [True, False])
-def test_a_crash_before_the_average_was_served_is_mended(tmp_path: Path, toy: Build, best: bool) -> None:
+def test_a_crash_before_the_average_was_linked_is_repaired(tmp_path: Path, toy: Build, best: bool) -> None:
     model, checkpoints = toy(), Checkpoints(tmp_path)
     for step in (1, 2):
         _save(checkpoints, model, step, best_step=2)
@@ -311,14 +313,14 @@ def test_a_resealed_state_with_wrong_values_is_named(
         Checkpoints(tmp_path).restore(toy())
 
 
-def test_a_best_validation_of_nan_that_an_older_version_wrote_is_forgotten(tmp_path: Path, toy: Build) -> None:
+def test_a_best_validation_of_nan_written_by_an_older_version_is_ignored(tmp_path: Path, toy: Build) -> None:
     state = TrainState(step=5, best=math.nan, best_step=5)
     Checkpoints(tmp_path).save(weights_of(toy()), {}, state)
     restored = Checkpoints(tmp_path).restore_state()
     assert restored == TrainState(step=5)
 
 
-def test_no_bit_of_the_state_changes_unnoticed(tmp_path: Path, toy: Build) -> None:
+def test_every_changed_bit_of_the_state_is_detected(tmp_path: Path, toy: Build) -> None:
     checkpoints = Checkpoints(tmp_path)
     _save(checkpoints, toy(), 5, best_step=5)
     file = tmp_path / "step-5" / "state.json"

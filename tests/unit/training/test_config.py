@@ -10,8 +10,8 @@ from seqloom.training.config import TrainConfig
 @pytest.mark.parametrize(
     "values, words",
     [
-        ({"best_by": "bleu"}, r"train\.best_by=bleu is not measured"),
-        ({"average": 5}, r"train\.average=5 needs as many kept checkpoints"),
+        ({"best_by": "bleu"}, r"train\.best_by=bleu is not computed"),
+        ({"average": 5}, r"train\.average=5 is more than the kept checkpoints"),
         ({"schedule": "exponential"}, "schedule"),
         ({"warmup": -1}, "warmup"),
         ({"learning_rate": 0}, "learning_rate"),

@@ -1,4 +1,4 @@
-"""Every file operation of a run fails, and kills the process, in turn: nothing acknowledged is ever lost."""
+"""Fault injection: each file operation of a run fails, or kills the process; no saved data is lost."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ import pytest
 
 from seqloom.data.corpus import Corpus
 from seqloom.errors import SeqloomError
-from seqloom.files import mend
+from seqloom.files import clean_up_leftovers
 from seqloom.run.config import compose
 from seqloom.run.train import create
 from seqloom.training.checkpoint import MODEL, STATE, TRAINING, Checkpoints, check_sums
 from seqloom.training.run_log import RunLog, read_metrics
 from seqloom.training.trainer import Validation
 
-Make = Callable[..., Any]  # of a Trainer over the toy
+Make = Callable[..., Any]  # builds a Trainer of the toy model
 OPERATIONS = ("write", "fsync", "replace", "rename", "mkdir", "symlink", "unlink", "rmdir")
 OPTIONS = {"max_steps": 7, "checkpoint_every": 2, "log_every": 2, "keep": 2, "average": 2, "ema": 0.9}
 
 
 class Death(BaseException):
-    """The process is gone: nothing after it happens, not even the tidying up."""
+    """The process was killed: not even cleanup code runs."""
 
 
 @dataclass
 class Disk:
-    """Counts the operations that change files; the k-th fails, or is the last thing that ever happens.
+    """Counts the operations that change files; the k-th fails, or kills the process.
 
-    Safetensors would write past this, which is one reason why checkpoints are written by seqloom.files.
+    Safetensors would bypass it, which is one reason why seqloom.files writes checkpoints.
     """
 
-    fails: int = 0  # the number of the operation that fails; 0 = none
-    dies: int = 0  # likewise, where the process dies
+    fails: int = 0  # number of the operation that fails; 0 = none
+    dies: int = 0  # number of the operation that kills the process; 0 = none
     done: int = 0
-    refuses: bool = False  # the rest of a write, after the disk took a part of it
+    refuses: bool = False  # whether the rest of a partial write fails
     opened: dict[int, str] = field(default_factory=dict)
-    synced: dict[str, int] = field(default_factory=dict)  # how much of a changed file a power cut would leave
+    synced: dict[str, int] = field(default_factory=dict)  # bytes of a changed file that survive a power cut
 
     def operation(self, name: str, *arguments: Any) -> bool:
-        """Whether the operation is to be done; raises if it is the one that fails."""
+        """Return whether to perform the operation; raise if it is the one that fails."""
         if self.dies and self.done >= self.dies:
             raise Death
         if name == "write" and arguments[0] not in self.opened:
@@ -69,7 +69,7 @@ class Disk:
         return True
 
     def cut_power(self) -> None:
-        """Of what was not forced to the disk, half is gone."""
+        """Remove half of the data that was not forced to the disk."""
         for path, safe in self.synced.items():
             if os.path.isfile(path):
                 os.truncate(path, (safe + os.path.getsize(path)) // 2)
@@ -122,7 +122,7 @@ REAL: dict[str, Any] = {name: getattr(os, name) for name in (*OPERATIONS, "open"
 
 @contextmanager
 def using(disk: Disk) -> Iterator[None]:
-    """Within it all files are changed by way of that disk."""
+    """Redirect all file operations to the disk."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("open", "close", "write", "fsync"):
             patch.setattr(os, name, getattr(disk, name))
@@ -135,43 +135,43 @@ def using(disk: Disk) -> Iterator[None]:
 
 @dataclass
 class Acknowledged:
-    """What a run was told to be safe."""
+    """Checkpoints and metrics that were reported as saved."""
 
     steps: list[int] = field(default_factory=list)
     lines: list[tuple[str, int]] = field(default_factory=list)
 
 
-def begin(make: Make, folder: Path, told: Acknowledged | None = None, **options: Any) -> Any:
-    """Starts or resumes a run in the folder as the command does; its state at the end."""
-    told = told or Acknowledged()
-    mend(folder)
+def begin(make: Make, folder: Path, saved: Acknowledged | None = None, **options: Any) -> Any:
+    """Start or resume a run in the folder as the command does; return its final state."""
+    saved = saved or Acknowledged()
+    clean_up_leftovers(folder)
     trainer = make(folder.name, **{**OPTIONS, **options})
     trainer.checkpoints.recover()
     newest = max(trainer.checkpoints.steps(), default=0)
-    with RunLog(folder, step=newest, averaged=trainer.checkpoints.has_average(), quiet=True) as log:
+    with RunLog(folder, step=newest, averaged=trainer.checkpoints.has_average(), progress=False) as log:
         trainer.log = log
         trainer.validate = lambda: _measured(trainer.model)
         save, record = trainer.checkpoints.save, log.record
 
         def saving(weights: Any, training: Any, state: Any) -> None:
             save(weights, training, state)
-            told.steps.append(state.step)
+            saved.steps.append(state.step)
 
         def recording(kind: str, step: int, values: Any) -> None:
             record(kind, step, values)
-            told.lines.append((kind, step))
+            saved.lines.append((kind, step))
 
         trainer.checkpoints.save, log.record = saving, recording
         return trainer.run()
 
 
 def resume(make: Make, folder: Path) -> None:
-    with using(Disk()):  # which is faster than a real one
+    with using(Disk()):  # faster than a real disk
         begin(make, folder)
 
 
 def _measured(model: Any) -> Validation:
-    """A goal that depends on the weights alone: the second checkpoint is the best, then the average."""
+    """Return a goal that depends on the weights only: the second checkpoint is the best, then the average."""
     goal = float(model.output.bias.detach().double().sum() * 13e3 % 1)
     return Validation({"loss": -goal}, goal)
 
@@ -180,7 +180,7 @@ TIMED = ("seconds", "reported", "tokens_per_second", "memory_mb")
 
 
 def result(folder: Path) -> dict[str, Any]:
-    """All that must be the same at the end of a run, whatever happened to it."""
+    """Return everything that must not depend on interruptions of the run."""
     checkpoints = Checkpoints(folder / "checkpoints")
     newest = checkpoints.path(checkpoints.steps()[-1])
     state = json.loads((newest / STATE).read_text())
@@ -202,16 +202,16 @@ def result(folder: Path) -> dict[str, Any]:
     }
 
 
-def check_acknowledged(folder: Path, told: Acknowledged) -> None:
-    """Nothing that was said to be safe is lost, and what is served can be."""
-    mend(folder / "checkpoints")  # the first thing that a resumed run does
-    if told.steps:
-        check_sums(folder / "checkpoints" / f"step-{told.steps[-1]}", (MODEL, TRAINING))
+def check_acknowledged(folder: Path, saved: Acknowledged) -> None:
+    """Check that nothing reported as saved is lost, and that the best weights can be loaded."""
+    clean_up_leftovers(folder / "checkpoints")  # what a resumed run does first
+    if saved.steps:
+        check_sums(folder / "checkpoints" / f"step-{saved.steps[-1]}", (MODEL, TRAINING))
     best = folder / "checkpoints" / "best"
     if best.is_symlink():
         check_sums(best, [MODEL])
     lines = [(line["kind"], line["step"]) for line in read_metrics(folder / "metrics.jsonl")]
-    assert lines[: len(told.lines)] == told.lines
+    assert lines[: len(saved.lines)] == saved.lines
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def undisturbed(make_trainer: Make, tmp_path: Path) -> dict[str, Any]:
 
 
 def numbers(make: Make, folder: Path) -> Iterator[tuple[int, Path]]:
-    """1, 2, ... and an empty folder for each, until a run does not need so many operations."""
+    """Yield the number of each operation of a run, with an empty folder for it."""
     disk = Disk()
     (folder / "counted").mkdir()
     with using(disk):
@@ -243,15 +243,15 @@ def test_the_process_dies_at_every_operation(
     make_trainer: Make, tmp_path: Path, undisturbed: dict[str, Any]
 ) -> None:
     for number, run in numbers(make_trainer, tmp_path):
-        told = Acknowledged()
+        saved = Acknowledged()
         with using(Disk(dies=number)), pytest.raises(Death):
-            begin(make_trainer, run, told)
-        check_acknowledged(run, told)
+            begin(make_trainer, run, saved)
+        check_acknowledged(run, saved)
         resume(make_trainer, run)
         assert result(run) == undisturbed, f"after a death at operation {number}"
 
 
-def test_it_dies_again_at_every_operation_of_the_resumption(
+def test_the_process_dies_again_at_every_operation_after_resuming(
     make_trainer: Make, tmp_path: Path, undisturbed: dict[str, Any]
 ) -> None:
     died, run = tmp_path / "died", tmp_path / "run"
@@ -259,7 +259,7 @@ def test_it_dies_again_at_every_operation_of_the_resumption(
     with using(Disk(dies=75)), pytest.raises(Death):
         begin(make_trainer, died)
     flip(died / "checkpoints" / f"step-{Checkpoints(died / 'checkpoints').steps()[-1]}" / MODEL)
-    for number in range(1, 41):  # up to the next checkpoint; then it is as in the test above
+    for number in range(1, 41):  # up to the next checkpoint; later operations are tested above
         shutil.rmtree(run, ignore_errors=True)
         shutil.copytree(died, run, symlinks=True)
         with using(Disk(dies=number)), pytest.raises(Death):
@@ -271,19 +271,19 @@ def test_it_dies_again_at_every_operation_of_the_resumption(
 
 
 def test_every_operation_fails_once(make_trainer: Make, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
-    """The run goes on, or ends with a sentence and goes on when it is resumed; its weights are the same."""
+    """Training continues, or ends with an error and can be resumed; the weights are the same."""
     survived = 0
     for number, run in numbers(make_trainer, tmp_path):
-        told = Acknowledged()
+        saved = Acknowledged()
         try:
             with using(Disk(fails=number)):
-                begin(make_trainer, run, told)
+                begin(make_trainer, run, saved)
             survived += 1
-        except (SeqloomError, OSError):  # the latter becomes a sentence in the pipeline
-            check_acknowledged(run, told)
+        except (SeqloomError, OSError):  # an OSError becomes an error message in run/train.py
+            check_acknowledged(run, saved)
             resume(make_trainer, run)
-        check_acknowledged(run, told)
-        mend(run)
+        check_acknowledged(run, saved)
+        clean_up_leftovers(run)
         found = result(run)
         for name in ("weights", "optimiser", "reports", "left behind"):
             assert found[name] == undisturbed[name], f"{name} after a failure of operation {number}"
@@ -298,14 +298,14 @@ def flip(file: Path, bit: int = 1000) -> None:
 
 @pytest.fixture
 def new_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Makes a run directory of that name, from data that is prepared once."""
+    """Return a function that creates a run directory of that name; the data is prepared once."""
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("".join(f"{n} {n}\t{n}\n" for n in range(20)), encoding="utf-8")
     config = compose(
         None,
         {"data.train": str(pairs), "text.tokenizer": "word", "text.byte_fallback": False, "model.size": "tiny"},
     )
-    prepared = Corpus(config.data, config.text).prepare(lambda line: None)
+    prepared = Corpus(config.data, config.text).prepare()
     monkeypatch.setattr(Corpus, "prepare", lambda *_: prepared)
     return lambda name: create(config, tmp_path / name, quiet=True).folder
 
@@ -314,7 +314,7 @@ def _content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_run_directory_appears_whole_or_not_at_all(new_run: Callable[[str], Path], tmp_path: Path) -> None:
+def test_a_run_directory_is_created_atomically(new_run: Callable[[str], Path], tmp_path: Path) -> None:
     disk = Disk()
     with using(disk):
         expected = _content(new_run("whole"))
@@ -324,7 +324,7 @@ def test_a_run_directory_appears_whole_or_not_at_all(new_run: Callable[[str], Pa
         *("tokenizer/joint.json", "tokenizer/joint.model"),
     }
     for number in range(1, disk.done + 1):
-        with using(Disk(fails=number)), suppress(SeqloomError):  # one that only tidies up may fail
+        with using(Disk(fails=number)), suppress(SeqloomError):  # a failing cleanup raises no error
             new_run("failed")
         with using(Disk(dies=number)), pytest.raises(Death):
             new_run("died")
@@ -333,5 +333,5 @@ def test_a_run_directory_appears_whole_or_not_at_all(new_run: Callable[[str], Pa
                 new_run(name)
             assert _content(tmp_path / name) == expected, f"after operation {number}"
             shutil.rmtree(tmp_path / name)
-        # After the rename, which makes the run, only a lock file without its lock may be left; it does no harm.
+        # After the rename that creates the run, only a harmless lock file that nobody holds may be left.
         assert number >= disk.done - 1 or not list(tmp_path.glob(".*"))

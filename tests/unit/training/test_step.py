@@ -14,7 +14,7 @@ from seqloom.nn.dropout import Dropout
 from seqloom.training.step import is_out_of_memory, retry_on_oom, split, too_large
 from seqloom.types import Batch
 
-Make = Callable[..., Any]  # of a Trainer over the toy
+Make = Callable[..., Any]  # builds a Trainer of the toy model
 
 
 def batch() -> Batch:
@@ -23,7 +23,7 @@ def batch() -> Batch:
 
 
 def too_much() -> Tensor:
-    """What the host really says when it has no memory left."""
+    """Provoke the error that torch raises when the host is out of memory."""
     return torch.empty(1 << 60)
 
 
@@ -49,7 +49,7 @@ def test_what_is_out_of_memory() -> None:
     assert not is_out_of_memory(RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
 
 
-def test_the_first_number_of_parts_that_fits_is_taken_with_the_same_random_numbers() -> None:
+def test_the_first_number_of_parts_that_fits_is_used_with_the_same_random_numbers() -> None:
     tried, forgotten = [], []
     torch.manual_seed(3)
     for attempt in retry_on_oom(5, lambda: forgotten.append(1)):
@@ -62,7 +62,7 @@ def test_the_first_number_of_parts_that_fits_is_taken_with_the_same_random_numbe
     assert len(forgotten) == 2
 
 
-def test_it_gives_up_at_single_rows_and_passes_other_errors_on() -> None:
+def test_single_rows_are_the_last_attempt_and_other_errors_propagate() -> None:
     tried: list[int] = []
     for attempt in retry_on_oom(5, lambda: None):
         with attempt:
@@ -76,7 +76,7 @@ def test_it_gives_up_at_single_rows_and_passes_other_errors_on() -> None:
 
 
 def small_memory(trainer: Any, rows: int, *, when: Callable[[int], bool] = lambda step: True) -> None:
-    """From now on the trainer's model fails half way through the backward pass of more rows than that."""
+    """Make the model run out of memory during the backward pass of more than this many rows."""
     hidden = trainer.model.hidden
 
     def limited(given: Batch) -> Tensor:
@@ -89,10 +89,12 @@ def small_memory(trainer: Any, rows: int, *, when: Callable[[int], bool] = lambd
 
 
 @pytest.mark.parametrize("options", [{}, {"accumulate": 2}])
-def test_cut_batches_give_the_gradient_of_the_whole(make_trainer: Make, options: dict[str, Any]) -> None:
+def test_split_batches_give_the_gradient_of_the_entire_batch(
+    make_trainer: Make, options: dict[str, Any], messages: list[str]
+) -> None:
     def gradients(name: str, rows: int | None) -> Any:
         trainer = make_trainer(name, max_steps=3, log_every=3, **options)
-        trainer.model.dropout = Dropout(0.0)  # its numbers are drawn in other portions
+        trainer.model.dropout = Dropout(0.0)  # its random numbers are drawn in other portions
         if rows is not None:
             small_memory(trainer, rows)
         seen, update = [], trainer.updater.update
@@ -113,9 +115,8 @@ def test_cut_batches_give_the_gradient_of_the_whole(make_trainer: Make, options:
     assert (whole[0].state.split, cut[0].state.split) == (0, 3)
     ((_, _, values),) = [one for one in cut[0].log.records if one[0] == "train"]
     assert values["split"] == 3
-    assert len(cut[0].log.said) == 1
-    assert "memory is not enough for the batch, so it is cut into" in cut[0].log.said[0]
-    assert "train.batch_tokens" in cut[0].log.said[0]
+    assert len(messages) == 1
+    assert "batch" in messages[0] and "train.batch_tokens" in messages[0]
 
 
 def test_a_run_that_ran_out_of_memory_is_resumed_exactly(make_trainer: Make) -> None:
@@ -135,7 +136,7 @@ def test_a_run_that_ran_out_of_memory_is_resumed_exactly(make_trainer: Make) -> 
         assert torch.equal(left, right)
 
 
-def test_a_row_that_does_not_fit_is_one_sentence(make_trainer: Make) -> None:
+def test_a_row_that_does_not_fit_is_an_error(make_trainer: Make) -> None:
     trainer = make_trainer(max_steps=4)
     small_memory(trainer, 0)
     with pytest.raises(SeqloomError, match="for a single line of the batch at step 1, ") as caught:
@@ -143,8 +144,8 @@ def test_a_row_that_does_not_fit_is_one_sentence(make_trainer: Make) -> None:
     assert "lower data.max_length or train.batch_tokens" in caught.value.hint
 
 
-def test_in_a_team_it_is_one_sentence_too() -> None:
+def test_a_process_of_a_group_that_runs_out_of_memory_is_an_error() -> None:
     error = too_large([batch()], 1234, 4096, ProcessGroup(rank=1, size=2))
     assert error.message == (
-        "Memory is not enough for the part of process 1 of the batch at step 1,234, 3 source tokens wide."
+        "Not enough memory for the part of process 1 of the batch at step 1,234, 3 source tokens wide."
     )

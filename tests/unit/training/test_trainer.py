@@ -18,17 +18,17 @@ from seqloom.errors import SeqloomError
 from seqloom.training.config import TrainConfig
 from seqloom.training.trainer import Action, Feed, Validation, next_action
 
-Make = Callable[..., Any]  # of a Trainer over the toy
+Make = Callable[..., Any]  # builds a Trainer of the toy model
 
 
 def _goals(*goals: float) -> Callable[[], Validation]:
-    """Validations that give these goals one after the other."""
+    """Return a validation that gives these goals one after the other."""
     left = iter(goals)
     return lambda: Validation({"loss": 0.0}, next(left))
 
 
 def _after(calls: int) -> Callable[[], bool]:
-    """False so many times, then True."""
+    """Return a function that returns False for this many calls, then True."""
     left = count()
     return lambda: next(left) >= calls
 
@@ -84,12 +84,14 @@ def test_early_stopping_and_the_best_checkpoint(make_trainer: Make) -> None:
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-def test_a_validation_that_is_not_finite_never_becomes_the_best(make_trainer: Make, bad: float) -> None:
+def test_a_validation_that_is_not_finite_never_becomes_the_best(
+    make_trainer: Make, bad: float, messages: list[str]
+) -> None:
     trainer = make_trainer(max_steps=12, validate=_goals(bad, -3.0, bad))
     state = trainer.run()
     assert (state.best, state.best_step, state.worse) == (-3.0, 8, 1)
     assert os.readlink(trainer.checkpoints.folder / "best") == "step-8"
-    assert [line.split(" is not finite")[0] for line in trainer.log.said] == [
+    assert [line.split(" is not finite")[0] for line in messages] == [
         "validation at step 4",
         "validation at step 12",
     ]
@@ -114,14 +116,14 @@ def test_a_run_without_a_finite_validation_is_an_error_that_keeps_the_checkpoint
         make_trainer(validate=_goals(), **limits).run()
 
 
-def test_validation_and_checkpoints_have_their_own_rhythm(make_trainer: Make) -> None:
+def test_validation_and_checkpoints_have_separate_intervals(make_trainer: Make) -> None:
     trainer = make_trainer(max_steps=10, validate_every=3, checkpoint_every=4, keep=100)
     trainer.run()
     assert trainer.log.steps("valid") == [3, 6, 9, 10]
     assert trainer.checkpoints.steps() == [3, 4, 6, 8, 9, 10]
 
 
-def test_validation_sees_the_model_at_rest_and_its_average(make_trainer: Make) -> None:
+def test_validation_sees_the_averaged_model_in_evaluation_mode(make_trainer: Make) -> None:
     seen = []
 
     def validate() -> Validation:
@@ -139,7 +141,7 @@ def test_validation_sees_the_model_at_rest_and_its_average(make_trainer: Make) -
     assert torch.equal(served["output.bias"], bias)
 
 
-def test_gradients_that_stay_not_finite_end_the_run_with_a_sentence(make_trainer: Make) -> None:
+def test_persistent_nonfinite_gradients_are_an_error(make_trainer: Make) -> None:
     trainer = make_trainer(max_steps=1000, log_every=2, max_nonfinite=5)
     before = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}
     with torch.no_grad():
@@ -153,7 +155,7 @@ def test_gradients_that_stay_not_finite_end_the_run_with_a_sentence(make_trainer
     assert all(torch.equal(after[name], before[name]) for name in before if name != "output.bias")
 
 
-def test_a_rare_gradient_that_is_not_finite_is_counted_and_left_out(make_trainer: Make) -> None:
+def test_a_rare_nonfinite_gradient_is_counted_and_skipped(make_trainer: Make) -> None:
     trainer = make_trainer(max_steps=6, max_nonfinite=2)
     original, calls = trainer.updater.update, count(1)
 
@@ -179,7 +181,7 @@ def test_stop_saves_and_returns(make_trainer: Make) -> None:
 
 
 @pytest.mark.parametrize("calls", range(6))
-def test_stop_at_any_question_saves_the_step(make_trainer: Make, calls: int) -> None:
+def test_a_stop_at_any_check_saves_the_step(make_trainer: Make, calls: int) -> None:
     trainer = make_trainer(max_steps=100, checkpoint_every=2, stop=_after(calls))
     state = trainer.run()
     assert trainer.checkpoints.steps()[-1] == state.step
@@ -196,7 +198,7 @@ def test_stop_at_any_question_saves_the_step(make_trainer: Make, calls: int) -> 
     ids=["plain", "accumulate", "ema", "all"],
 )
 @pytest.mark.parametrize("cut", [1, 4, 5, 9])
-def test_a_resumed_run_ends_as_the_run_that_was_never_stopped(
+def test_a_resumed_run_ends_like_an_uninterrupted_run(
     make_trainer: Make, tmp_path: Path, options: dict[str, Any], cut: int
 ) -> None:
     options = {"max_steps": 11, "keep": 9, **options}
@@ -205,7 +207,7 @@ def test_a_resumed_run_ends_as_the_run_that_was_never_stopped(
     first = make_trainer("parts", **options)
     _at_step(first, cut)
     first.run()
-    torch.manual_seed(99)  # another process begins with another random state
+    torch.manual_seed(99)  # another process starts with another random state
     state = make_trainer("parts", **options).run()
     assert state.finished == whole.state.finished
     assert replace(state, seconds=0, reported=0) == replace(whole.state, seconds=0, reported=0)
@@ -216,7 +218,7 @@ def test_a_resumed_run_ends_as_the_run_that_was_never_stopped(
                 assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_a_run_killed_between_checkpoints_goes_on_from_the_last(make_trainer: Make) -> None:
+def test_a_run_killed_between_checkpoints_continues_from_the_last_one(make_trainer: Make) -> None:
     whole = make_trainer("whole", max_steps=10)
     whole.run()
 
@@ -261,7 +263,7 @@ def test_one_checkpoint_has_no_average(make_trainer: Make) -> None:
     assert not (trainer.checkpoints.folder / "average").exists()
 
 
-def test_the_report_measures_what_was_seen(make_trainer: Make) -> None:
+def test_the_report_covers_the_updates_since_the_last_one(make_trainer: Make) -> None:
     trainer = make_trainer(max_steps=5, log_every=5)
     state = trainer.run()
     ((_, _, values),) = [one for one in trainer.log.records if one[0] == "train"]
@@ -275,7 +277,7 @@ def test_the_report_measures_what_was_seen(make_trainer: Make) -> None:
 
 
 def _watch(trainer: Any) -> tuple[list[float], list[dict[str, float]]]:
-    """Norms of the mean gradient, whole and by layer, as the updates to come will find them."""
+    """Record the norms of the mean gradient of later updates, global and by layer."""
     original, wholes, layers = trainer.updater.update, [], []
 
     def update(rows: int, rate: float) -> Any:
@@ -295,7 +297,7 @@ def _train_lines(trainer: Any) -> list[dict[str, Any]]:
     return [values for kind, _, values in trainer.log.records if kind == "train"]
 
 
-def test_the_report_tells_how_often_and_how_much_was_clipped(make_trainer: Make) -> None:
+def test_the_report_has_the_share_and_the_factor_of_clipping(make_trainer: Make) -> None:
     trainer = make_trainer(max_steps=12, log_every=5, clip=1.0)
     norms, _ = _watch(trainer)
     trainer.run()
@@ -348,7 +350,7 @@ def test_the_norms_by_layer_are_those_of_the_last_update(make_trainer: Make, opt
         assert math.hypot(*line["gradient_norms"].values()) == pytest.approx(wholes[number], rel=1e-5)
 
 
-def test_a_stop_off_schedule_leaves_no_trace_in_the_average(make_trainer: Make) -> None:
+def test_an_interim_checkpoint_is_not_averaged(make_trainer: Make) -> None:
     options = {"max_steps": 16, "checkpoint_every": 4, "keep": 3, "average": 3}
     undisturbed = make_trainer("undisturbed", **options)
     undisturbed.run()
@@ -363,7 +365,7 @@ def test_a_stop_off_schedule_leaves_no_trace_in_the_average(make_trainer: Make) 
     assert averages[0].read_bytes() == averages[1].read_bytes()
 
 
-def test_a_run_killed_before_its_average_makes_it_when_resumed(make_trainer: Make) -> None:
+def test_a_run_killed_before_averaging_averages_when_resumed(make_trainer: Make) -> None:
     options = {"max_steps": 12, "keep": 3, "average": 3}
     trainer = make_trainer(**options)
     trainer._average_checkpoints = lambda: None  # type: ignore[method-assign]
@@ -373,7 +375,7 @@ def test_a_run_killed_before_its_average_makes_it_when_resumed(make_trainer: Mak
     assert trainer.checkpoints.has_average()
 
 
-def test_a_short_run_of_nothing_but_nonfinite_gradients_is_no_success(make_trainer: Make) -> None:
+def test_a_short_run_with_nonfinite_gradients_only_is_an_error(make_trainer: Make) -> None:
     trainer = make_trainer(max_steps=2, log_every=50)
     with torch.no_grad():
         trainer.model.source.weight.fill_(float("nan"))
@@ -382,7 +384,7 @@ def test_a_short_run_of_nothing_but_nonfinite_gradients_is_no_success(make_train
 
 
 def _refusing(trainer: Any, *steps: int) -> None:
-    """The disk has no room for the checkpoints of these steps."""
+    """Make the checkpoints of these steps fail for lack of disk space."""
     save = trainer.checkpoints.save
 
     def refuse(weights: Any, training: Any, state: Any) -> None:
@@ -393,52 +395,54 @@ def _refusing(trainer: Any, *steps: int) -> None:
     trainer.checkpoints.save = refuse
 
 
-def test_a_full_disk_does_not_end_a_run_that_saves_again_later(make_trainer: Make) -> None:
+def test_a_full_disk_does_not_end_a_run_that_saves_again_later(make_trainer: Make, messages: list[str]) -> None:
     whole = make_trainer("whole", max_steps=12, validate=_goals(1, 5, 3))
     whole.run()
     trainer = make_trainer("full", max_steps=12, validate=_goals(1, 5, 3))
     _refusing(trainer, 8)
     state = trainer.run()
     assert trainer.checkpoints.steps() == [4, 12]
-    assert trainer.log.said == [
+    assert messages == [
         "The checkpoint of step 8 cannot be written: No space left on device. "
-        "Training goes on; the last good one is that of step 4."
+        "Training continues; last checkpoint: step 4."
     ]
-    assert (state.best, state.best_step) == (3, 12)  # of those that are there
+    assert (state.best, state.best_step) == (3, 12)  # among the saved ones
     assert os.readlink(trainer.checkpoints.folder / "best") == "step-12"
     files = [one.checkpoints.path(12) / "training.safetensors" for one in (whole, trainer)]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
 @pytest.mark.parametrize("stop", [None, 6])
-def test_a_full_disk_at_the_end_is_an_error_and_the_run_can_go_on(make_trainer: Make, stop: int | None) -> None:
+def test_a_full_disk_at_the_end_is_an_error_and_the_run_can_be_resumed(
+    make_trainer: Make, stop: int | None
+) -> None:
     trainer = make_trainer(max_steps=8)
     if stop:
         _at_step(trainer, stop)
     _refusing(trainer, 6, 8)
     with pytest.raises(SeqloomError, match=r"step \d cannot be written: No space left on device\.") as caught:
         trainer.run()
-    assert caught.value.hint.startswith("the last good one is that of step 4; ")
+    assert caught.value.hint.startswith("last checkpoint: step 4; ")
     assert make_trainer(max_steps=8).run().finished == "reached train.max_steps=8"
 
 
-def test_a_full_disk_from_the_beginning(make_trainer: Make) -> None:
+def test_a_full_disk_from_the_beginning(make_trainer: Make, messages: list[str]) -> None:
     trainer = make_trainer(max_steps=8)
     _refusing(trainer, 4, 8)
     with pytest.raises(SeqloomError) as caught:
         trainer.run()
-    assert "there is no earlier one" in trainer.log.said[0]
-    assert caught.value.hint.startswith("there is no earlier one; ")
+    assert "there is no earlier checkpoint" in messages[0]
+    assert caught.value.hint.startswith("there is no earlier checkpoint; ")
 
 
 def _some_goals(*goals: float | None) -> Callable[[], Validation | None]:
-    """Validations that give these goals one after the other; None: broken off."""
+    """Return a validation that gives these goals one after the other; None: interrupted."""
     left = iter(goals)
     return lambda: None if (goal := next(left)) is None else Validation({"loss": 0.0}, goal)
 
 
 def _broken_off(trainer: Any, step: int, validate: Callable[[], Validation]) -> None:
-    """Somebody wants the run to end while it validates at that step."""
+    """Request a stop during the validation of that step."""
     asked: list[bool] = []
 
     def stopped() -> Validation | None:
@@ -451,7 +455,7 @@ def _broken_off(trainer: Any, step: int, validate: Callable[[], Validation]) -> 
 
 
 @pytest.mark.parametrize("step", [4, 8, 10])
-def test_a_validation_that_is_broken_off_is_made_up_for(make_trainer: Make, step: int) -> None:
+def test_an_interrupted_validation_is_repeated_when_resumed(make_trainer: Make, step: int) -> None:
     options = {"max_steps": 10, "keep": 5, "ema": 0.9}
     goals = {4: 1.0, 8: 5.0, 10: 3.0}
     whole = make_trainer("whole", **options)
@@ -472,7 +476,7 @@ def test_a_validation_that_is_broken_off_is_made_up_for(make_trainer: Make, step
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_a_validation_can_be_broken_off_twice(make_trainer: Make) -> None:
+def test_a_validation_can_be_interrupted_twice(make_trainer: Make) -> None:
     for _ in range(2):
         trainer = make_trainer(max_steps=4)
         _broken_off(trainer, 4, trainer.validate)
@@ -481,7 +485,7 @@ def test_a_validation_can_be_broken_off_twice(make_trainer: Make) -> None:
     assert make_trainer(max_steps=4).run().finished == "reached train.max_steps=4"
 
 
-def test_an_average_that_is_broken_off_is_made_later(make_trainer: Make) -> None:
+def test_an_interrupted_average_is_repeated_when_resumed(make_trainer: Make) -> None:
     options = {"max_steps": 8, "average": 2, "keep": 2}
     trainer = make_trainer(validate=_some_goals(1.0, 2.0, None), **options)
     assert trainer.run().finished == ""
@@ -506,12 +510,12 @@ def test_an_average_that_is_broken_off_is_made_later(make_trainer: Make) -> None
         (4, True, True, Action.STOP),
     ],
 )
-def test_the_next_action_is_a_table(step: int, finished: bool, stopping: bool, expected: Action) -> None:
+def test_the_next_action_after_an_update(step: int, finished: bool, stopping: bool, expected: Action) -> None:
     config = TrainConfig(checkpoint_every=2, validate_every=6)
     assert next_action(config, step, finished=finished, stopping=stopping) is expected
 
 
-def test_without_an_interval_of_its_own_validation_comes_with_every_checkpoint() -> None:
+def test_by_default_every_checkpoint_is_validated() -> None:
     config = TrainConfig(checkpoint_every=2)
     actions = [next_action(config, step, finished=False, stopping=False) for step in (1, 2, 3, 4)]
     assert actions == [Action.CONTINUE, Action.VALIDATE, Action.CONTINUE, Action.VALIDATE]

@@ -1,4 +1,4 @@
-"""Validation by several processes: each takes its part, and the result is that of one."""
+"""Validation by several processes gives the result of one process."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ SETTINGS: dict[str, Any] = {
 class Member(ProcessGroup):
     """One of several processes that validate one after the other, the main process last."""
 
-    heard: list[Any] = field(default_factory=list)
+    gathered: list[Any] = field(default_factory=list)
 
     def gather(self, value: Any) -> list[Any]:
-        self.heard.append(value)
-        return [value, *self.heard[:-1]] if self.is_main else []
+        self.gathered.append(value)
+        return [value, *self.gathered[:-1]] if self.is_main else []
 
 
 @pytest.fixture
 def validator(tmp_path: Path) -> Callable[..., Validator]:
-    """validator(group, stop=...): one that measures the same weights for every group."""
+    """validator(group, stop=...): a Validator of the same weights for every group."""
     table = tmp_path / "pairs.tsv"
     table.write_text("".join(f"{i % 7} {'1 ' * (i % 4)}{i % 5}\t{i % 7}\n" for i in range(60)))
     config = compose(values={**SETTINGS, "data.train": str(table)})
@@ -64,23 +64,23 @@ def validator(tmp_path: Path) -> Callable[..., Validator]:
 
 
 @pytest.mark.parametrize("size", [2, 3, 20])
-def test_the_parts_of_several_processes_are_the_whole(validator: Callable[..., Validator], size: int) -> None:
+def test_the_results_of_several_processes_are_combined(validator: Callable[..., Validator], size: int) -> None:
     alone = validator(ProcessGroup())()
-    heard: list[Any] = []
-    others = [validator(Member(rank, size, heard))() for rank in range(1, size)]
-    together = validator(Member(0, size, heard))()
+    gathered: list[Any] = []
+    others = [validator(Member(rank, size, gathered))() for rank in range(1, size)]
+    together = validator(Member(0, size, gathered))()
     assert others == [None] * (size - 1)
     assert isinstance(alone, Validation) and isinstance(together, Validation)
     assert together.metrics == pytest.approx(alone.metrics, rel=1e-5)
     assert together.goal == -together.metrics["cer"]
-    lines = [len(part.answers) for part in heard]
+    lines = [len(part.outputs) for part in gathered]
     assert sum(lines) == 9 and max(lines) - min(lines) <= 1
 
 
-def test_if_one_is_stopped_nothing_is_measured_and_nobody_is_waited_for(
+def test_if_one_process_stops_there_is_no_result_and_no_waiting(
     validator: Callable[..., Validator],
 ) -> None:
-    heard: list[Any] = []
-    assert validator(Member(1, 2, heard), lambda: True)() is None
-    assert heard == [None]
-    assert validator(Member(0, 2, heard))() is None
+    gathered: list[Any] = []
+    assert validator(Member(1, 2, gathered), lambda: True)() is None
+    assert gathered == [None]
+    assert validator(Member(0, 2, gathered))() is None

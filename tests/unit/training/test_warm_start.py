@@ -1,4 +1,4 @@
-"""Starting a run from the weights of others."""
+"""Warm starts from the weights of other runs."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.train import continue_run, create
 from seqloom.tensors import read_tensors
+from support.logs import unconfigured_logging
 
 WORDS = ["red", "blue", "dog", "cat", "runs", "sits", "the", "a"]
 
@@ -87,7 +88,7 @@ def test_the_first_of_two_runs_wins(folder: Path) -> None:
     }
 
 
-def test_what_does_not_fit_is_told(folder: Path) -> None:
+def test_weights_that_do_not_fit_are_recorded(folder: Path) -> None:
     options = {"train.init_from": str(folder / "mlm"), "model.ffn": 50, "model.layers": 1}
     told = report(run(folder, "pairs.tsv", "smaller", **options))
     assert set(told["other_shape"]) == {
@@ -98,15 +99,16 @@ def test_what_does_not_fit_is_told(folder: Path) -> None:
     assert {name.split(".")[1] for name in told["unused"][options["train.init_from"]]} == {"1"}
 
 
-def test_the_summary_goes_by_parts(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    run(folder, "pairs.tsv", "told", quiet=False, **{"train.init_from": str(folder / "mlm")})
+def test_the_summary_is_by_part_of_the_model(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with unconfigured_logging():
+        run(folder, "pairs.tsv", "loud", quiet=False, **{"train.init_from": str(folder / "mlm")})
     said = capfd.readouterr().err
     assert "start: decoder: fresh" in said
     assert f"parameters from {folder / 'mlm'}" in said
 
 
 def test_nothing_fits(folder: Path) -> None:
-    with pytest.raises(SeqloomError, match=r"Nothing of .*mlm fits this model"):
+    with pytest.raises(SeqloomError, match=r"No weight matrix of .*mlm fits this model"):
         run(folder, "pairs.tsv", "unlike", **{"train.init_from": str(folder / "mlm"), "model.width": 40})
     assert not (folder / "unlike").exists()
 
@@ -119,7 +121,7 @@ def test_runs_with_different_tokenizers(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("before", ["mlm", "denoising"])
-def test_a_run_that_names_no_model_has_that_of_the_run_it_starts_from(folder: Path, before: str) -> None:
+def test_the_default_model_is_that_of_the_run_to_start_from(folder: Path, before: str) -> None:
     theirs = Run.open(folder / before).config().model.model_dump()
     start = {"train.init_from": str(folder / before)}
     ours = compose(None, {**start, "model.dropout": 0.4}).model.model_dump()

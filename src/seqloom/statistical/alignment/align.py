@@ -54,12 +54,11 @@ def align(
     prior: float = PRIOR,
     agree: bool | None = None,
     threads: int = 1,
-    say: Callable[[str], None] | None = None,
 ) -> list[Links]:
     """Align the pairs and return the links of each, in order; a pair with an empty side has none."""
     check_names(model, symmetrise)
     aligner = Aligner(pairs, prior=prior, threads=threads)
-    aligner.train(model, iterations=iterations, agree=agree, say=say)
+    aligner.train(model, iterations=iterations, agree=agree)
     return aligner.links(symmetrise)
 
 
@@ -107,7 +106,7 @@ class Aligner:
         *,
         iterations: int = ITERATIONS,
         agree: bool | None = None,
-        say: Callable[[str], None] | None = None,
+        on_round: Callable[[Round], None] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> None:
         """Run `iterations` of EM for every stage of the model.
@@ -123,8 +122,8 @@ class Aligner:
                 with self._pool() as pool:
                     log_likelihoods = iterate(self.directions, pool, agree=joint, on_progress=on_progress)
                 self.rounds.append(Round(stage, number, *log_likelihoods))
-                if say:
-                    say(str(self.rounds[-1]))
+                if on_round:
+                    on_round(self.rounds[-1])
 
     def links(self, method: Method, *, on_progress: Callable[[int], None] | None = None) -> list[Links]:
         """Return the symmetrised links of every pair; each word is linked where its posterior is highest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -19,6 +20,8 @@ from seqloom.statistical.hmm.packed import Observations
 from seqloom.statistical.hmm.starts import Covariance, Topology, best_fit, gaussian_start
 from seqloom.statistical.state_reader import StateReader, expect_size
 from seqloom.types import EOS, Batch, Step, StepModel, Tree, Vocabularies
+
+logger = logging.getLogger(__name__)
 
 
 class ClassifierSettings(ModelSettings):
@@ -44,7 +47,7 @@ class ClassifierSettings(ModelSettings):
     )
 
 
-def class_model(sequences: Sequence[Observations], settings: ClassifierSettings, seed: int, say: Any) -> Hmm:
+def class_model(sequences: Sequence[Observations], settings: ClassifierSettings, seed: int) -> Hmm:
     """Fit the model of one class to its sequences."""
     fit = best_fit(
         lambda generator: gaussian_start(
@@ -61,7 +64,6 @@ def class_model(sequences: Sequence[Observations], settings: ClassifierSettings,
         seed=seed,
         iterations=settings.iterations,
         tolerance=settings.tolerance,
-        say=say,
     )
     return fit.model
 
@@ -91,9 +93,9 @@ class Classifier(StepModel):
             members.setdefault(token, []).append(frames)
         models = {}
         for number, (token, sequences) in enumerate(sorted(members.items()), 1):
-            models[token] = class_model(sequences, self.settings, data.seed, data.say)
+            models[token] = class_model(sequences, self.settings, data.seed)
             (name,) = data.tokenizers.target.pieces([token])
-            data.say(f"class {name} ({number} of {len(members)}): {len(sequences)} sequences")
+            logger.info(f"class {name} ({number} of {len(members)}): {len(sequences)} sequences")
         self._store(models, {token: len(members[token]) for token in models})
         valid = list(_examples(data.valid))
         if not valid:

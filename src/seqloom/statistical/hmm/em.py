@@ -6,7 +6,8 @@ means a numerical or programming error: the fit reports it and stops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from seqloom.statistical.hmm.recursions import Chain, backward, forward, posteri
 
 if TYPE_CHECKING:
     from seqloom.statistical.hmm.model import Hmm
+
+logger = logging.getLogger(__name__)
 
 _ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-5}  # relative decrease attributed to rounding
 
@@ -100,14 +103,7 @@ def m_step(model: Hmm, counts: ExpectedCounts) -> Hmm:
     )
 
 
-def baum_welch(
-    model: Hmm,
-    groups: Sequence[Packed],
-    *,
-    iterations: int,
-    tolerance: float,
-    say: Callable[[str], None],
-) -> Fit:
+def baum_welch(model: Hmm, groups: Sequence[Packed], *, iterations: int, tolerance: float) -> Fit:
     """Fit by EM, starting at `model`; converged when an iteration gains less than `tolerance` per frame."""
     frames = sum(len(group.frames) for group in groups)
     history: list[float] = []
@@ -116,7 +112,7 @@ def baum_welch(
         counts = sum_counts(e_step(model, group) for group in groups)
         objective = counts.log_likelihood + model.emission.log_prior()
         if history and objective < history[-1] - _ROUNDING[model.start.dtype] * abs(history[-1]):
-            say(
+            logger.warning(
                 f"EM iteration {len(history)} decreased the log-likelihood from {history[-1]:.6f} to "
                 f"{objective:.6f}; stopped at the parameters before it."
             )

@@ -70,7 +70,6 @@ class HiddenLanguageModel(StepModel):
             seed=data.seed,
             iterations=settings.iterations,
             tolerance=settings.tolerance,
-            say=data.say,
         )
         self.load_state_dict(fit.model.state_dict())
         metrics = {"iterations": float(len(fit.history)), "train_perplexity": self._perplexity(texts)}

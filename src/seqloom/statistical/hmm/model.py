@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -107,10 +107,9 @@ class Hmm:
         *,
         iterations: int = 50,
         tolerance: float = 1e-4,
-        say: Callable[[str], None] = print,
     ) -> Fit:
         """Fit by Baum-Welch, starting at this model."""
-        return baum_welch(self, self.pack(sequences), iterations=iterations, tolerance=tolerance, say=say)
+        return baum_welch(self, self.pack(sequences), iterations=iterations, tolerance=tolerance)
 
     def fit_supervised(
         self, sequences: Sequence[Observations], paths: Sequence[Observations], *, smoothing: float = 0.0

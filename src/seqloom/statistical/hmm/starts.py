@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -14,6 +15,8 @@ from seqloom.statistical.hmm.emission import Categorical
 from seqloom.statistical.hmm.gaussian import Gaussians
 from seqloom.statistical.hmm.model import Hmm
 from seqloom.statistical.hmm.packed import Observations
+
+logger = logging.getLogger(__name__)
 
 Topology = Literal["ergodic", "left-right"]
 Covariance = Literal["diagonal", "full"]
@@ -143,15 +146,12 @@ def best_fit(
     seed: int,
     iterations: int,
     tolerance: float,
-    say: Callable[[str], None],
 ) -> Fit:
     """Fit from `restarts` initialisations, each with its own seed, and return the most likely fit."""
     fits = []
     for number in range(restarts):
         model = start(torch.Generator().manual_seed(seed + number))
-        fits.append(
-            baum_welch(model, model.pack(sequences), iterations=iterations, tolerance=tolerance, say=say)
-        )
+        fits.append(baum_welch(model, model.pack(sequences), iterations=iterations, tolerance=tolerance))
         if restarts > 1:
-            say(f"restart {number + 1} of {restarts}: log-likelihood {fits[-1].history[-1]:.1f}")
+            logger.info(f"restart {number + 1} of {restarts}: log-likelihood {fits[-1].history[-1]:.1f}")
     return max(fits, key=lambda fit: fit.history[-1])

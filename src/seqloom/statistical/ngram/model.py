@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -21,6 +22,8 @@ from seqloom.statistical.ngram.smoothing import pruning_problem
 from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.statistical.state_reader import expect_size
 from seqloom.types import PAD, Batch, Step, StepModel, Tree, Vocabularies
+
+logger = logging.getLogger(__name__)
 
 
 class NgramSettings(ModelSettings):
@@ -71,7 +74,7 @@ class NgramModel(StepModel):
             prune=self.settings.prune,
         )
         for note in self.ngrams.notes:
-            data.say(note)
+            logger.info(note)
         scores = [score for row in targets(data.valid) for score in self.ngrams.score(row.tolist())]
         sizes = {f"{n}-grams": float(len(level)) for n, level in enumerate(self.ngrams.levels, 1)}
         return {"perplexity": math.exp(-math.fsum(scores) / len(scores))} | sizes

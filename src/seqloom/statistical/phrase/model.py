@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
@@ -31,6 +32,8 @@ from seqloom.statistical.state_reader import StateReader, expect_size
 from seqloom.system import checked_threads
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Vocabularies
+
+logger = logging.getLogger(__name__)
 
 
 class PhraseSettings(ModelSettings):
@@ -115,7 +118,7 @@ class PhraseModel:
                 f"No phrases found in {len(data.train):,} training pairs: no known words are linked.",
                 "check that sources and targets are translations of each other, or raise text.vocab_size",
             )
-        data.say(f"{len(self.table):,} phrase pairs")
+        logger.info(f"{len(self.table):,} phrase pairs")
         metrics = {"phrase_pairs": float(len(self.table))}
         if self.settings.weights == "tuned":
             bleu = self._tune(data)
@@ -132,14 +135,14 @@ class PhraseModel:
         settings, tokenizers = self.settings, data.tokenizers
         sizes = tokenizers.source.size, tokenizers.target.size  # raises an error if sources are not text
         sources, targets = _pairs(data.train)
-        data.say("aligning words")
+        logger.info("aligning words")
         links = align(
             list(zip(sources, targets, strict=True)),
             model=settings.aligner,
             symmetrise=settings.symmetrise,
             threads=data.threads,
         )
-        data.say("extracting phrases")
+        logger.info("extracting phrases")
         return build_table(
             sources,
             targets,
@@ -159,15 +162,15 @@ class PhraseModel:
             if example.source and example.target
         ]
         if not pairs:
-            data.say("no validation pairs: weights are not tuned")
+            logger.info("no validation pairs: weights are not tuned")
             return None
         random = np.random.default_rng(data.seed)
         size = min(len(pairs), self.settings.tune_sentences)
         sample = [pairs[i] for i in sorted(random.choice(len(pairs), size, replace=False))]
-        data.say(f"tuning weights on {size:,} validation pairs")
+        logger.info(f"tuning weights on {size:,} validation pairs")
         decode = self._nbest_lists(sample, data)
         rounds = self.settings.tune_rounds
-        self.weights, bleu = tune(decode, self.weights, rounds=rounds, seed=data.seed, say=data.say)
+        self.weights, bleu = tune(decode, self.weights, rounds=rounds, seed=data.seed)
         return bleu
 
     def _nbest_lists(self, pairs: list[tuple[str, str]], data: FitData) -> Callable[[Vector], list[NBestList]]:

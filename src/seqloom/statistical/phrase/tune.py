@@ -8,6 +8,7 @@ The weights of the round with the highest BLEU are returned.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from seqloom.statistical.phrase.bleu import SIZE, Counts, bleu
 from seqloom.statistical.phrase.features import TUNED, Vector
+
+logger = logging.getLogger(__name__)
 
 _EPOCHS = 60  # passes over the n-best lists per round
 _STEP = 0.01  # maximum step size, C in the paper
@@ -33,9 +36,7 @@ class NBestList(NamedTuple):
 Decode = Callable[[Vector], Sequence[NBestList]]  # weights -> n-best lists
 
 
-def tune(
-    decode: Decode, weights: Vector, *, rounds: int, seed: int, say: Callable[[str], None]
-) -> tuple[Vector, float]:
+def tune(decode: Decode, weights: Vector, *, rounds: int, seed: int) -> tuple[Vector, float]:
     """Return the weights of the round with the highest BLEU, and that BLEU from 0 to 100."""
     random = np.random.default_rng(seed)
     pools: list[NBestList] = []
@@ -45,7 +46,7 @@ def tune(
         scaled = _scaled(weights, size)
         lists = decode(scaled)
         score = 100 * float(bleu(np.sum([nbest.counts[0] for nbest in lists], axis=0)))
-        say(f"tuning round {number}: BLEU {score:.2f}")
+        logger.info(f"tuning round {number}: BLEU {score:.2f}")
         stale = 0 if score > highest else stale + 1
         if score > highest:
             best, highest = scaled, score

@@ -7,7 +7,7 @@ import pytest
 
 from seqloom.errors import SeqloomError
 from seqloom.statistical.alignment import bitext
-from seqloom.statistical.alignment.align import MODELS, Aligner, Model, align, check_names, passes
+from seqloom.statistical.alignment.align import MODELS, Aligner, Model, Round, align, check_names, passes
 
 
 def toy(pairs: int = 200, seed: int = 1) -> list[tuple[list[int], list[int]]]:
@@ -105,12 +105,12 @@ def test_posteriors_sum_to_at_most_one(monkeypatch: pytest.MonkeyPatch) -> None:
         Aligner([([1], [2]), ([], [2])]).posteriors(1)
 
 
-def test_iterations_are_logged_and_progress_counts_pairs() -> None:
-    told: list[str] = []
+def test_iterations_are_reported_and_progress_counts_pairs() -> None:
+    rounds: list[Round] = []
     aligner, seen = Aligner(toy(20)), []
-    aligner.train("hmm", iterations=2, say=told.append, on_progress=seen.append)
+    aligner.train("hmm", iterations=2, on_round=rounds.append, on_progress=seen.append)
     aligner.links("union", on_progress=seen.append)
-    assert [line.split(":")[0] for line in told] == ["diagonal 1", "diagonal 2", "hmm 1", "hmm 2"]
+    assert [str(one).split(":")[0] for one in rounds] == ["diagonal 1", "diagonal 2", "hmm 1", "hmm 2"]
     assert sum(seen) == 20 * passes("hmm", 2)
 
 

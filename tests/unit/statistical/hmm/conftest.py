@@ -21,11 +21,9 @@ Pair = tuple[str, str | None]
 
 @pytest.fixture
 def fit_data(tmp_path: Path) -> Callable[..., FitData]:
-    """Return a function that makes FitData of pairs (or texts, with target None) and logs to a list."""
+    """Return a function that makes FitData of pairs (or texts, with target None)."""
 
-    def make(
-        train: Sequence[Pair], valid: Sequence[Pair] = (), log: list[str] | None = None, **text: object
-    ) -> FitData:
+    def make(train: Sequence[Pair], valid: Sequence[Pair] = (), **text: object) -> FitData:
         config = TextConfig.checked({"tokenizer": "word", "vocab_size": 1000, **text}, "text")
         lines = [(source, target) if target is not None else ("", source) for source, target in train]
         tokenizers = TokenizerPair.train(config, lambda: lines)
@@ -41,7 +39,6 @@ def fit_data(tmp_path: Path) -> Callable[..., FitData]:
             train=store("train", train),
             valid=store("valid", valid),
             valid_examples=lambda: iter(()),
-            say=(log if log is not None else []).append,
         )
 
     return make

@@ -43,14 +43,13 @@ def fitted(data: FitData, order: int) -> NgramModel:
     return model
 
 
-def test_metrics_are_perplexity_and_sizes(data: FitData) -> None:
-    said: list[str] = []
+def test_metrics_are_perplexity_and_sizes(data: FitData, messages: list[str]) -> None:
     model = NgramModel(NgramSettings(order=3), data.tokenizers.vocabularies)
-    figures = model.fit(FitData(**{**vars(data), "say": said.append}))
+    figures = model.fit(data)
     scores = [s for line in HELD_OUT for s in model.ngrams.score(data.tokenizers.target.encode(line))]
     assert figures["perplexity"] == pytest.approx(math.exp(-sum(scores) / len(scores)))
     assert [figures[f"{n}-grams"] for n in (1, 2, 3)] == [len(level) for level in model.ngrams.levels]
-    assert said == model.ngrams.notes and "too few" in said[0]
+    assert messages == model.ngrams.notes and "too few" in messages[0]
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])

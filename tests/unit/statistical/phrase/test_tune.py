@@ -38,7 +38,7 @@ def test_mira_finds_the_relevant_feature() -> None:
     assert weights.sum() == 0.0, "the given weights stay as they were"
 
 
-def test_weights_of_the_best_round_are_returned() -> None:
+def test_weights_of_the_best_round_are_returned(messages: list[str]) -> None:
     """The decoder is best in the second round, whatever the weights."""
     rounds: list[np.ndarray] = []
     best = [NBestList(np.zeros((1, len(FEATURES))), GOOD.counts(RIGHT)[None])]
@@ -48,10 +48,9 @@ def test_weights_of_the_best_round_are_returned() -> None:
         rounds.append(weights)
         return best if len(rounds) == 2 else worse
 
-    log: list[str] = []
-    found, reached = tune(decode, start_weights(), rounds=9, seed=1, say=log.append)
+    found, reached = tune(decode, start_weights(), rounds=9, seed=1)
     assert found is rounds[1] and reached == pytest.approx(100.0)
-    assert len(rounds) == len(log) == 5, "stops after three rounds without a gain"
+    assert len(rounds) == len(messages) == 5, "stops after three rounds without a gain"
 
 
 def test_tuning_is_deterministic() -> None:
