@@ -87,4 +87,4 @@ def test_a_phrase_model_is_refused_in_a_noisy_channel(
 ) -> None:
     done = command("rerank", runs / "pairs", table, "--reverse", phrase, "--weights", "1,0,0")
     assert done.code == 2 and "not probabilities" in done.err
-    assert f"seqloom score {phrase} tells its own scores" in done.err
+    assert f"seqloom score {phrase} for its own scores" in done.err

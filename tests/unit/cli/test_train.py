@@ -44,5 +44,5 @@ def test_data_that_cannot_be_used_is_an_error_before_anything_is_written(
     (tmp_path / "clips.tsv").write_text("a.wav\tone\nb.wav\ttwo\n")
     done = command("train", tmp_path / name, "--model", "prefix-lm", "--out", tmp_path / "run")
     assert done.code == 2
-    assert {"clips.tsv": "reads text", "missing.tsv": "missing.tsv cannot be read"}[name] in done.err
+    assert {"clips.tsv": "reads text", "missing.tsv": "Cannot read the data file"}[name] in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["clips.tsv"]
