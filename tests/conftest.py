@@ -9,6 +9,8 @@ import hypothesis
 import pytest
 import torch
 
+from support.commands import Command, run_command, run_process
+
 torch.set_num_threads(1)  # the models here are so small that waking a second thread costs more than it gives
 
 hypothesis.settings.register_profile("seqloom", deadline=None, database=None)
@@ -25,3 +27,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["SEQLOOM_CACHE"]
     else:
         os.environ["SEQLOOM_CACHE"] = before
+
+
+@pytest.fixture(scope="session")
+def command(_own_cache: None) -> Command:
+    """Run a command in this process."""
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def process(_own_cache: None) -> Command:
+    """Run a command in a process of its own."""
+    return run_process

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-Command = Callable[..., Any]
+from support.commands import Command, run_python
 
 SCRIPT = """
 import json, sys
@@ -32,14 +27,7 @@ def test_train_and_load_are_the_commands(
     flags = options(settings)
     typed = dict(flag.split("=", 1) for flag in flags if flag != "--set")
     arguments = [str(data / "small.tsv"), str(tmp_path / "api"), json.dumps(typed)]
-    script = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert script.returncode == 0, script.stderr
-    answers, loaded = json.loads(script.stdout)
+    answers, loaded = json.loads(run_python(SCRIPT, *arguments))
     assert answers == loaded
 
     done = command("train", data / "small.tsv", "--out", tmp_path / "cli", "--size", "tiny", *flags)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
+
 SHORT = {"train.max_steps": 2, "model.width": 16, "model.ffn": 16, "model.heads": 2, "model.layers": 1}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import wave
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 import seqloom
 from seqloom.inspect.attention import attention_data
 from seqloom.run.load import load, load_scorer
+from support.commands import Command
 
 PITCHES = {"low": 300, "middle": 900, "high": 2000}
 QUICK: dict[str, Any] = {
@@ -106,7 +106,7 @@ def test_a_given_answer_has_a_probability(run: Path, folder: Path) -> None:
 
 
 def test_the_commands_take_paths(
-    run: Path, folder: Path, command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    run: Path, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = folder / "lines.txt"
     lines.write_text("clips/2.wav\n\nclips/0.wav\n")
@@ -117,14 +117,14 @@ def test_the_commands_take_paths(
     assert command("translate", run, given=b"clips/1.wav\n").out == "middle\n"
 
 
-def test_a_sound_that_is_not_there_is_one_sentence(run: Path, command: Callable[..., Any]) -> None:
+def test_a_sound_that_is_not_there_is_one_sentence(run: Path, command: Command) -> None:
     told = command("translate", run, given=b"\ngone.wav\n")
     assert told.code == 2
     assert "Line 2 of 2: gone.wav cannot be read as features: there is no such file." in told.err
     assert "not the name of a" in command("translate", run, given=b"a text\n").err
 
 
-def test_what_works_with_text_only_says_so(run: Path, folder: Path, command: Callable[..., Any]) -> None:
+def test_what_works_with_text_only_says_so(run: Path, folder: Path, command: Command) -> None:
     lines = folder / "lines.txt"
     lines.write_text("clips/2.wav\n")
     refused = [command("inspect", "search", run, "a.wav")]

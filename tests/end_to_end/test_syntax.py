@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
+
 WORDS = ["dogs", "cats", "birds", "see", "like", "fear", "the", "old", "big"]
 
 
@@ -56,7 +56,7 @@ def run(files: Path, process: Command, options: Callable[..., list[str]]) -> Pat
         *("--model", "transformer-syntax", "--size", "tiny", "--out", files / "run"),
         *options(settings),
     )
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     return files / "run"
 
 

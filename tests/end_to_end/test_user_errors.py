@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
+
 SHORT = {"train.max_steps": 2, "model.width": 16, "model.ffn": 16, "model.heads": 2, "model.layers": 1}
 
 
@@ -332,10 +332,10 @@ def test_asking(case: str, files: Path, tmp_path: Path, trained: Path, command: 
 
 def test_a_process_ends_with_two_and_prints_no_traceback(tmp_path: Path, process: Command) -> None:
     done = process("train", tmp_path / "nowhere.tsv", "--out", tmp_path / "run")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: ")
-    assert len(done.stderr.splitlines()) == 2
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert len(done.err.splitlines()) == 2
     assert list(tmp_path.iterdir()) == []
 
 

@@ -24,7 +24,6 @@ import torch
 import yaml
 from safetensors.torch import save
 
-from seqloom.cli.main import main
 from seqloom.data.datasets import dataset
 from seqloom.errors import SeqloomError
 from seqloom.export.marian.load import import_marian
@@ -39,6 +38,7 @@ from seqloom.run.directory import Run
 from seqloom.run.load import load, load_decoder
 from seqloom.run.train import continue_run, create
 from seqloom.text.frames import read_features
+from support.commands import run_command
 
 WEIGHTS = "checkpoints/best/model.safetensors"
 # What Python does when something is executed, fetched or unpickled (docs.python.org: audit events).
@@ -307,14 +307,8 @@ def shouted(*arguments: str) -> Canary:
     """Arguments or files whose names steer a terminal, in an error message."""
 
     def run(nest: Nest) -> None:
-        err, sys.stderr = sys.stderr, io.StringIO()
-        argv, sys.argv = sys.argv, ["seqloom", *(one.replace("RUN", str(nest.run)) for one in arguments)]
-        try:
-            with pytest.raises(SystemExit):
-                main()
-            terminal(nest, sys.stderr.getvalue())
-        finally:
-            sys.stderr, sys.argv = err, argv
+        done = run_command(*(one.replace("RUN", str(nest.run)) for one in arguments))
+        terminal(nest, done.err)
 
     return Canary(lambda nest: None, run, lambda nest: terminal(nest, " ".join(arguments)))
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import resource
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from seqloom.cli.main import main
 from seqloom.run.config import compose
 from seqloom.run.train import continue_run, create
 
@@ -86,33 +83,6 @@ def exportable(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Pa
     ):
         continue_run(create(compose(values={**values, **words}), folder / name, quiet=True), quiet=True)
     return folder
-
-
-class Result(NamedTuple):
-    """What a command printed and how it ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Result]
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command in this process; an exception that escapes fails the test."""
-
-    def run(*arguments: object, given: str = "") -> Result:
-        monkeypatch.setattr(sys, "argv", ["seqloom", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return Result(int(ended.value.code or 0), printed.out, printed.err)
-
-    return run
 
 
 @pytest.fixture

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
 
 
 def answers(done: Any) -> list[dict[str, Any]]:

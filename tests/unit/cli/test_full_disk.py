@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
+
 Limit = Callable[[int], None]
 LIMITS = (0, 100, 1_000, 3_000, 10_000, 20_000, 1 << 30)
 WRITERS: dict[str, tuple[tuple[str, ...], str]] = {

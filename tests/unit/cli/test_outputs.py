@@ -6,11 +6,10 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "data make": ("data", "make", "copy", "--count", "50", "--out", "{out}.txt"),

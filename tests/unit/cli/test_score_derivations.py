@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,8 +11,7 @@ from seqloom.cli import score_derivations as module
 from seqloom.run.config import compose
 from seqloom.run.load import load_derivations
 from seqloom.run.train import continue_run, create
-
-Command = Callable[..., Any]
+from support.commands import Command
 
 
 @pytest.fixture(scope="module")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from seqloom.run.config import compose
 from seqloom.run.train import continue_run, create
+from support.commands import Command
 
-Command = Callable[..., Any]
 USE = ("--set", "search.shortlist=true")
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command, flags
 
 
 @pytest.mark.parametrize(
@@ -29,9 +27,8 @@ def test_the_next_command_fits_the_model(
         "text.vocab_size": 60,
         "train.max_steps": 1,
     }
-    flags = [part for key, value in options.items() for part in ("--set", f"{key}={value}")]
     out = tmp_path / "run"
-    done = command("train", runs / data, "--model", model, "--size", "tiny", "--out", out, *flags)
+    done = command("train", runs / data, "--model", model, "--size", "tiny", "--out", out, *flags(options))
     assert done.code == 0, done.err
     commands = [f"  seqloom {line.format(out)}" for line in (shows, measures)]
     assert done.out.splitlines() == [f"trained: {out}", *commands]

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from seqloom import registry
 from seqloom.cli.user_modules import imports_first
 from seqloom.registry import architectures
+from support.commands import Command, run_process
 
 MODEL = """
 from seqloom.models.transformer import Transformer, TransformerSettings
@@ -34,7 +32,6 @@ class Own(Transformer):
 TINY = [
     word for option in ("width=8", "heads=2", "ffn=8", "layers=1") for word in ("--set", f"model.{option}")
 ] + ["--size", "tiny", "--set", "train.max_steps=2", "--set", "text.tokenizer=char", "--set", "train.threads=1"]
-Command = Callable[..., Any]
 
 
 @pytest.fixture
@@ -130,12 +127,6 @@ def test_a_file_that_is_missing_is_an_error(
 
 def test_all_processes_import_the_file(folder: Path) -> None:
     words = ["train", "pairs.tsv", "--import", "own_model.py", "--model", "own", "--out", "run", *TINY]
-    done = subprocess.run(
-        [sys.executable, "-m", "seqloom", *words, "--processes", "2"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_process(*words, "--processes", 2)
+    assert done.code == 0, done.err
     assert (folder / "run" / "checkpoints" / "best").exists()
