@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from support.commands import Command, run_python
+from support.configs import TINY_TRANSFORMER, learner_flags
 
 SCRIPT = """
 import json, sys
@@ -20,11 +21,8 @@ print(json.dumps([answers, loaded]))
 """
 
 
-def test_train_and_load_are_the_commands(
-    data: Path, tmp_path: Path, command: Command, options: Command
-) -> None:
-    settings = {"model.width": 16, "model.heads": 2, "model.ffn": 16, "model.layers": 1, "train.max_steps": 20}
-    flags = options(settings)
+def test_train_and_load_are_the_commands(data: Path, tmp_path: Path, command: Command) -> None:
+    flags = learner_flags({**TINY_TRANSFORMER, "train.max_steps": 20})
     typed = dict(flag.split("=", 1) for flag in flags if flag != "--set")
     arguments = [str(data / "small.tsv"), str(tmp_path / "api"), json.dumps(typed)]
     answers, loaded = json.loads(run_python(SCRIPT, *arguments))

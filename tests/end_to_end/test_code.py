@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from support.commands import Command, flags
+from support.commands import Command
+from support.configs import flags
 
 NAMES = ["alpha", "beta", "gamma", "delta", "count", "total", "index", "value"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.commands import Command
+from support.configs import learner_flags
 
 
 def pairs(file: Path) -> list[list[str]]:
@@ -28,9 +29,9 @@ def test_transformer_learns_to_copy(trained: Path, data: Path, process: Command)
 
 
 def test_lstm_learns_to_copy_and_is_compared(
-    tmp_path: Path, trained: Path, data: Path, process: Command, command: Command, options: Command
+    tmp_path: Path, trained: Path, data: Path, process: Command, command: Command
 ) -> None:
-    flags = options({"train.max_steps": 400, "train.batch_tokens": 800})
+    flags = learner_flags({"train.max_steps": 400, "train.batch_tokens": 800})
     out = tmp_path / "lstm"
     model = ("--model", "lstm-bilinear", "--size", "tiny")
     done = process("train", data / "copy.tsv", "--out", out, *model, *flags)
@@ -48,10 +49,10 @@ def test_lstm_learns_to_copy_and_is_compared(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_transformer_learns_to_reverse(tmp_path: Path, process: Command, options: Command) -> None:
+def test_transformer_learns_to_reverse(tmp_path: Path, process: Command) -> None:
     for name, count, seed in (("train", 5000, 1), ("test", 200, 99)):
         process("data", "make", "reverse", "--count", count, "--seed", seed, "--out", tmp_path / f"{name}.tsv")
-    flags = options({"train.max_steps": 1200, "model.layers": 2, "model.ffn": 128})
+    flags = learner_flags({"train.max_steps": 1200, "model.layers": 2, "model.ffn": 128})
     done = process("train", tmp_path / "train.tsv", "--out", tmp_path / "run", "--size", "tiny", *flags)
     assert done.code == 0, done.err
     report = process("evaluate", tmp_path / "run", tmp_path / "test.tsv", "--metrics", "exact", "--json")

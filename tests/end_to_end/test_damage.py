@@ -18,21 +18,9 @@ from seqloom.run.directory import Run
 from seqloom.run.load import load
 from seqloom.run.train import continue_run, create
 from seqloom.system import cache_folder
+from support.configs import FOUR_STEPS, TINY
 
-SETTINGS: dict[str, Any] = {
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "text.joint": False,
-    "model.name": "transformer",
-    "model.width": 8,
-    "model.ffn": 8,
-    "model.heads": 2,
-    "model.layers": 1,
-    "train.batch_tokens": 400,
-    "train.max_steps": 4,
-    "train.checkpoint_every": 2,
-    "train.threads": 1,
-}
+SETTINGS: dict[str, Any] = {**TINY, **FOUR_STEPS, "text.joint": False, "train.batch_tokens": 400}
 # What tells people what happened; nothing is computed from it.
 TOLD = ("log.txt", "metrics.jsonl", "data-report.json")
 

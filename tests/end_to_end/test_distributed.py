@@ -15,15 +15,12 @@ import torch
 from safetensors.torch import load_file
 
 from seqloom.run.directory import Run
-from support.commands import flags, run_process, start_process
+from support.commands import run_process, start_process
+from support.configs import TINY_TRANSFORMER, flags
 
 STEPS = 12
 OPTIONS = {
-    "model.size": "tiny",
-    "model.width": 16,
-    "model.heads": 2,
-    "model.layers": 1,
-    "model.ffn": 16,
+    **TINY_TRANSFORMER,
     "text.tokenizer": "word",
     "train.max_steps": STEPS,
     "train.checkpoint_every": 4,

@@ -18,14 +18,12 @@ from typing import Any
 import pytest
 
 from support.commands import Command, start_process
+from support.configs import TINY_TRANSFORMER, learner_flags
 
 LAST = 160
 
 SETTINGS = {
-    "model.width": 16,
-    "model.ffn": 32,
-    "model.heads": 2,
-    "model.layers": 1,
+    **TINY_TRANSFORMER,
     "model.dropout": 0.1,  # so that the random generator's state matters
     "train.batch_tokens": 300,
     "train.ema": 0.9,
@@ -36,8 +34,8 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def arguments(data: Path, options: Command) -> list[object]:
-    return ["train", data / "small.tsv", *options(SETTINGS)]
+def arguments(data: Path) -> list[object]:
+    return ["train", data / "small.tsv", *learner_flags(SETTINGS)]
 
 
 @pytest.fixture(scope="module")

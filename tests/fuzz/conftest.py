@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from seqloom.errors import SeqloomError
 from seqloom.run.config import compose
 from seqloom.run.train import continue_run, create
+from support.configs import FOUR_STEPS, TINY, TINY_FITTED
 
 FEW, MANY = 60, 1000  # cases per test in the fast suite, and in the slow one
 SLOWEST = 20.0  # seconds of computing for a case; one that never ends meets the timeout of the test
@@ -194,22 +195,6 @@ def reshape() -> Callable[[Any], st.SearchStrategy[Any]]:
     return reshaped
 
 
-TINY = {
-    "model.size": "tiny",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
-    "train.max_steps": 4,
-    "train.checkpoint_every": 2,
-    "train.log_every": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "data.valid_share": 0.2,
-}
-SMALL_COUNTS = {"text.tokenizer": "word", "text.byte_fallback": False, "data.valid_share": 0.2}
-
-
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A run of every kind that differs in what it keeps on the disk."""
@@ -223,12 +208,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (folder / "clips.tsv").write_text("".join(f"{i}.npy\t{'AB'[i % 2]}\n" for i in range(20)))
     made = {}
     for model, file, values in (
-        ("transformer", "pairs.tsv", TINY),
-        ("mlm", "text.txt", TINY),
-        ("ngram", "text.txt", SMALL_COUNTS),
-        ("phrase", "pairs.tsv", SMALL_COUNTS),
-        ("hmm-lm", "text.txt", SMALL_COUNTS),
-        ("hmm", "tags.tsv", SMALL_COUNTS),
+        ("transformer", "pairs.tsv", {**TINY, **FOUR_STEPS}),
+        ("mlm", "text.txt", {**TINY, **FOUR_STEPS}),
+        ("ngram", "text.txt", TINY_FITTED),
+        ("phrase", "pairs.tsv", TINY_FITTED),
+        ("hmm-lm", "text.txt", TINY_FITTED),
+        ("hmm", "tags.tsv", TINY_FITTED),
         ("hmm-classifier", "clips.tsv", {"model.size": "tiny", "data.valid_share": 0.2}),
     ):
         config = compose(values={"model.name": model, **values, "data.train": str(folder / file)})

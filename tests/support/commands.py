@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -69,11 +68,6 @@ def run_python(code: str, *arguments: object, folder: Path | None = None) -> str
     done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def flags(settings: Mapping[str, object]) -> list[str]:
-    """Return the --set flags of these settings."""
-    return [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
 
 
 def _environment() -> dict[str, str]:

@@ -11,20 +11,11 @@ import pytest
 
 from seqloom.run.config import compose
 from seqloom.run.train import continue_run, create
+from support.configs import TINY, TINY_RECURRENT, WORDS
 
-SETTINGS: dict[str, Any] = {
-    "model.size": "tiny",
-    "model.width": 16,
-    "model.heads": 2,
-    "model.ffn": 16,
-    "model.layers": 1,
-    "text.vocab_size": 60,
-    "text.byte_fallback": False,  # two steps teach nobody to leave out control characters
-    "data.valid_share": 0.2,
-    "train.max_steps": 2,
-    "train.threads": 1,
-}
-WORDS = ("a man", "a dog", "two women", "the girl", "some men")
+SUBWORDS: dict[str, Any] = {"text.tokenizer": "unigram", "text.vocab_size": 60, "train.max_steps": 2}
+SETTINGS: dict[str, Any] = {**TINY, **SUBWORDS}
+SUBJECTS = ("a man", "a dog", "two women", "the girl", "some men")
 ACTS = ("is running.", "plays the guitar.", "sits on a red bench.", "are here!")
 
 
@@ -32,7 +23,7 @@ ACTS = ("is running.", "plays the guitar.", "sits on a red bench.", "are here!")
 def runs(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
     """A folder with the runs lm, mlm and restore (of text.txt; spans are hidden), and pairs (of pairs.tsv)."""
     folder = tmp_path_factory.mktemp("uses")
-    lines = [f"{who} {act}" for who in WORDS for act in ACTS]
+    lines = [f"{who} {act}" for who in SUBJECTS for act in ACTS]
     (folder / "text.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (folder / "pairs.tsv").write_text("".join(f"{line}\t{line.upper()}\n" for line in lines), encoding="utf-8")
     for name, model, data, more in (
@@ -46,9 +37,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
     return folder
 
 
-RECURRENT: dict[str, Any] = {
-    key: value for key, value in SETTINGS.items() if key not in ("model.heads", "model.ffn", "model.layers")
-}
+RECURRENT: dict[str, Any] = {**TINY_RECURRENT, **SUBWORDS}
 
 
 @pytest.fixture(scope="session")
@@ -76,12 +65,11 @@ def exportable(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Pa
     (folder / "pairs.tsv").write_text("".join(lines))
     (folder / "text.txt").write_text("".join(lines).replace("\t", " "))
     (folder / "lines.txt").write_text("a g\n\nb h k\nc\n")
-    words = {"text.tokenizer": "word", "text.byte_fallback": False}
     for name, values in (
         ("run", {**SETTINGS, "model.name": "transformer-postnorm", "data.train": str(folder / "pairs.tsv")}),
         ("ngram", {"model.name": "ngram", "data.train": str(folder / "text.txt")}),
     ):
-        continue_run(create(compose(values={**values, **words}), folder / name, quiet=True), quiet=True)
+        continue_run(create(compose(values={**values, **WORDS}), folder / name, quiet=True), quiet=True)
     return folder
 
 

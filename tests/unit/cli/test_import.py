@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from support.commands import run_command
+from support.configs import TINY_TRANSFORMER, flags
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "marian.md"
-TINY = "--set train.max_steps=2 --set model.width=16 --set model.ffn=16 --set search.max_length_factor=1"
+OPTIONS = " ".join(flags({**TINY_TRANSFORMER, "train.max_steps": 2, "search.max_length_factor": 1}))
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +24,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
     (block,) = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     said = {}
     for line in block.splitlines():
-        line += f" {TINY}" if "--model" in line else " --set train.max_steps=2" if "train" in line else ""
+        line += f" {OPTIONS}" if "--model" in line else " --set train.max_steps=2" if "train" in line else ""
         done = run_command(*shlex.split(line)[1:])
         assert done.code == 0, f"{line}\n{done.err}"
         said[line.split()[1]] = done.out

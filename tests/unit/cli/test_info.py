@@ -13,17 +13,7 @@ from seqloom.cli.info import info
 from seqloom.inspect import cost_measure
 from seqloom.run.config import compose
 from seqloom.run.train import create
-
-SETTINGS = {
-    "model.size": "tiny",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "data.valid_share": 0.2,
-}
+from support.configs import TINY
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +21,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run before its first step."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
-    config = compose(values={**SETTINGS, "data.train": str(folder / "pairs.tsv")})
+    config = compose(values={**TINY, "data.train": str(folder / "pairs.tsv")})
     return create(config, folder / "run", quiet=True).folder
 
 

@@ -6,7 +6,6 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,15 +13,9 @@ from seqloom.cli.inspect import _print
 from seqloom.inspect.gradients import Curve, GradientFlow
 from seqloom.run import train as pipeline
 from support.commands import run_command
+from support.configs import TINY_RECURRENT
 
-SETTINGS: dict[str, Any] = {
-    "model.width": 8,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "data.valid_share": 0.2,
-    "train.max_steps": 2,
-    "train.checkpoint_every": 2,
-}
+SETTINGS = {**TINY_RECURRENT, "train.max_steps": 2, "train.checkpoint_every": 2}
 CONFIG = """
 data: {train: TABLE, valid_share: 0.2}
 text: {tokenizer: word, byte_fallback: false}

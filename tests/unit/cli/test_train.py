@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.commands import Command, flags
+from support.commands import Command
+from support.configs import TINY_TRANSFORMER, flags
 
 
 @pytest.mark.parametrize(
@@ -20,15 +21,9 @@ from support.commands import Command, flags
 def test_the_next_command_fits_the_model(
     runs: Path, command: Command, tmp_path: Path, model: str, data: str, shows: str, measures: str
 ) -> None:
-    options = {
-        "model.width": 16,
-        "model.heads": 2,
-        "model.layers": 1,
-        "text.vocab_size": 60,
-        "train.max_steps": 1,
-    }
+    options = flags({**TINY_TRANSFORMER, "text.vocab_size": 60, "train.max_steps": 1})
     out = tmp_path / "run"
-    done = command("train", runs / data, "--model", model, "--size", "tiny", "--out", out, *flags(options))
+    done = command("train", runs / data, "--model", model, "--out", out, *options)
     assert done.code == 0, done.err
     commands = [f"  seqloom {line.format(out)}" for line in (shows, measures)]
     assert done.out.splitlines() == [f"trained: {out}", *commands]

@@ -13,6 +13,7 @@ from seqloom import registry
 from seqloom.cli.user_modules import imports_first
 from seqloom.registry import architectures
 from support.commands import Command, run_process
+from support.configs import TINY, flags
 
 MODEL = """
 from seqloom.models.transformer import Transformer, TransformerSettings
@@ -29,9 +30,7 @@ class Own(Transformer):
         hidden, state, attention = super().step_hidden(memory, state, last)
         return 2 * hidden, state, attention
 """
-TINY = [
-    word for option in ("width=8", "heads=2", "ffn=8", "layers=1") for word in ("--set", f"model.{option}")
-] + ["--size", "tiny", "--set", "train.max_steps=2", "--set", "text.tokenizer=char", "--set", "train.threads=1"]
+OPTIONS = flags({**TINY, "text.tokenizer": "char", "train.max_steps": 2})
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_imports_come_before_the_command(words: str, expected: str) -> None:
 def test_a_model_of_the_user_works_in_every_command(
     folder: Path, command: Command, forget: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = command("--import", "own_model.py", "train", "pairs.tsv", "--model", "own", "--out", "run", *TINY)
+    done = command("--import", "own_model.py", "train", "pairs.tsv", "--model", "own", "--out", "run", *OPTIONS)
     assert done.code == 0, done.err
     assert "seqloom translate run --import own_model.py FILE" in done.out
     assert json.loads((folder / "run" / "import.json").read_text())["file"] == "own_model.py"
@@ -95,7 +94,7 @@ def test_a_model_of_the_user_works_in_every_command(
 def test_a_model_of_the_user_is_never_computed_as_its_base_class(
     folder: Path, command: Command, forget: Callable[[], None]
 ) -> None:
-    trained = command("train", "pairs.tsv", "--import=own_model.py", "--model", "own", "--out", "run", *TINY)
+    trained = command("train", "pairs.tsv", "--import=own_model.py", "--model", "own", "--out", "run", *OPTIONS)
     assert trained.code == 0, trained.err
     found = json.loads(command("translate", "run", "--json", given="1 2\n").out)
     assert found["engine"] == "torch"
@@ -126,7 +125,7 @@ def test_a_file_that_is_missing_is_an_error(
 
 
 def test_all_processes_import_the_file(folder: Path) -> None:
-    words = ["train", "pairs.tsv", "--import", "own_model.py", "--model", "own", "--out", "run", *TINY]
+    words = ["train", "pairs.tsv", "--import", "own_model.py", "--model", "own", "--out", "run", *OPTIONS]
     done = run_process(*words, "--processes", 2)
     assert done.code == 0, done.err
     assert (folder / "run" / "checkpoints" / "best").exists()

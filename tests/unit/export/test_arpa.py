@@ -144,7 +144,9 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
         assert done.code == 0, f"{line}\n{done.err}"
         said.append(done.out)
     assert "perplexity" in said[2] and len(said[3].splitlines()) == 3
-    assert re.match(r"exported: words.arpa.gz \(\d+ \+ \d+ \+ \d+ \+ \d+ n-grams\), compared with the run\n", said[4])
+    assert re.match(
+        r"exported: words.arpa.gz \(\d+ \+ \d+ \+ \d+ \+ \d+ n-grams\), compared with the run\n", said[4]
+    )
     assert said[5].startswith("imported: runs/back (") and "seqloom score runs/back FILE" in said[5]
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     exec(code)

@@ -24,21 +24,16 @@ from seqloom.run.directory import Run
 from seqloom.run.load import load, load_scorer
 from seqloom.run.train import continue_run, create
 from seqloom.types import Hypothesis
+from support.configs import TINY
 
 pytest.importorskip("ctranslate2")
 
 SETTINGS: dict[str, Any] = {
-    "model.size": "tiny",
+    **TINY,
     "model.width": 32,
-    "model.heads": 2,
     "model.ffn": 32,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "data.valid_share": 0.2,
     "train.max_steps": 30,
     "train.checkpoint_every": 15,
-    "train.threads": 1,
     "train.learning_rate": 0.01,
     "train.warmup": 10,
 }

@@ -20,6 +20,7 @@ from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.load import load
 from seqloom.run.train import continue_run, create
+from support.configs import TINY_TRANSFORMER
 from support.golden import GOLDEN, golden_run
 
 pytest.importorskip("ctranslate2")
@@ -41,12 +42,10 @@ LINES = [
     "ein ganz anderer Satz, 数字 🙂",
 ]
 SETTINGS: dict[str, Any] = {
+    **TINY_TRANSFORMER,
     "model.name": "transformer-postnorm",
-    "model.size": "tiny",
     "model.width": 32,
-    "model.heads": 2,
     "model.ffn": 32,
-    "model.layers": 1,
     "text.vocab_size": 360,
     "data.valid_share": 0.1,
     "train.max_steps": 60,

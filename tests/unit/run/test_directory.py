@@ -15,20 +15,9 @@ from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.load import commands_for, load, load_ensemble, load_filler, load_generator, load_scorer, use_of
 from seqloom.run.train import continue_run, create
+from support.configs import FOUR_STEPS, TINY, TINY_RECURRENT
 
-SETTINGS = {
-    "model.size": "tiny",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "train.max_steps": 4,
-    "train.checkpoint_every": 2,
-    "train.log_every": 2,
-    "data.valid_share": 0.2,
-}
+SETTINGS = {**TINY, **FOUR_STEPS}
 
 
 @pytest.fixture(scope="module")
@@ -191,8 +180,7 @@ def test_every_run_scores(run: Run) -> None:
 @pytest.fixture(scope="module")
 def recurrent(run: Run) -> Run:
     """An LSTM of two steps on the same pairs."""
-    values = {"model.name": "lstm-bilinear", "model.size": "tiny", "model.width": 8, "train.max_steps": 2}
-    values |= {key: value for key, value in SETTINGS.items() if key.startswith(("text.", "data."))}
+    values = {**TINY_RECURRENT, "model.name": "lstm-bilinear", "train.max_steps": 2}
     folder = run.folder.parent
     made = create(
         compose(values={**values, "data.train": str(folder / "pairs.tsv")}), folder / "lstm", quiet=True

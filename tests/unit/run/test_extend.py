@@ -12,20 +12,14 @@ from seqloom.errors import SeqloomError
 from seqloom.run import train as pipeline
 from seqloom.run.config import compose
 from seqloom.run.directory import Run
+from support.configs import TINY
 
 SETTINGS: dict[str, Any] = {
-    "model.size": "tiny",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
+    **TINY,
     "model.dropout": 0.1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
     "train.checkpoint_every": 2,
     "train.log_every": 2,
     "train.warmup": 3,
-    "data.valid_share": 0.2,
 }
 
 

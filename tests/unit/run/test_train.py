@@ -18,21 +18,9 @@ from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.load import load
 from seqloom.training import validation
+from support.configs import FOUR_STEPS, SHORT_OUTPUTS, TINY
 
-SETTINGS: dict[str, Any] = {
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "train.max_steps": 4,
-    "train.checkpoint_every": 2,
-    "data.valid_share": 0.2,
-    "search.beam": 1,
-    "search.max_length_extra": 2,
-    "search.max_length_factor": 0,
-}
+SETTINGS: dict[str, Any] = {**TINY, **FOUR_STEPS, **SHORT_OUTPUTS}
 
 
 @pytest.fixture
