@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from support.commands import Command, run_command, run_process
+from support.runs import SharedRuns
 
 torch.set_num_threads(1)  # the models here are so small that waking a second thread costs more than it gives
 
@@ -39,3 +40,11 @@ def command(_own_cache: None) -> Command:
 def process(_own_cache: None) -> Command:
     """Run a command in a process of its own."""
     return run_process
+
+
+@pytest.fixture(scope="session")
+def shared_runs(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Iterator[SharedRuns]:
+    """Yield the runs that all tests share, and check in the end that none was changed."""
+    shared = SharedRuns(tmp_path_factory.mktemp("runs"))
+    yield shared
+    shared.check_unchanged()

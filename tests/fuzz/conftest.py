@@ -11,15 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from seqloom.errors import SeqloomError
-from seqloom.run.config import compose
-from seqloom.run.train import continue_run, create
-from support.configs import FOUR_STEPS, TINY, TINY_FITTED
+from support.runs import SharedRuns
 
 FEW, MANY = 60, 1000  # cases per test in the fast suite, and in the slow one
 SLOWEST = 20.0  # seconds of computing for a case; one that never ends meets the timeout of the test
@@ -196,28 +193,7 @@ def reshape() -> Callable[[Any], st.SearchStrategy[Any]]:
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of every kind that differs in what it keeps on the disk."""
-    folder = tmp_path_factory.mktemp("runs")
-    (folder / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
-    (folder / "tags.tsv").write_text("".join(f"{i % 7} {i % 5}\tA{i % 2} B{i % 3}\n" for i in range(60)))
-    (folder / "text.txt").write_text("".join(f"{i % 7} {i % 5} {i % 3}\n" for i in range(60)))
-    draw = np.random.default_rng(1)
-    for i in range(20):
-        np.save(folder / f"{i}.npy", draw.normal(i % 2, 1, (4 + i % 3, 2)).astype(np.float32))
-    (folder / "clips.tsv").write_text("".join(f"{i}.npy\t{'AB'[i % 2]}\n" for i in range(20)))
-    made = {}
-    for model, file, values in (
-        ("transformer", "pairs.tsv", {**TINY, **FOUR_STEPS}),
-        ("mlm", "text.txt", {**TINY, **FOUR_STEPS}),
-        ("ngram", "text.txt", TINY_FITTED),
-        ("phrase", "pairs.tsv", TINY_FITTED),
-        ("hmm-lm", "text.txt", TINY_FITTED),
-        ("hmm", "tags.tsv", TINY_FITTED),
-        ("hmm-classifier", "clips.tsv", {"model.size": "tiny", "data.valid_share": 0.2}),
-    ):
-        config = compose(values={"model.name": model, **values, "data.train": str(folder / file)})
-        run = create(config, folder / model, quiet=True)
-        continue_run(run, quiet=True)
-        made[model] = run.folder
-    return made
+def runs(shared_runs: SharedRuns) -> Path:
+    """The folder of the shared runs: one of every kind that differs in what it keeps on the disk."""
+    kinds = ("transformer", "mlm", "word-mlm", "ngram", "phrase", "hmm-lm", "hmm", "hmm-classifier")
+    return shared_runs.build(*kinds)

@@ -550,8 +550,8 @@ CANARIES: dict[str, Canary] = {
 
 
 @pytest.fixture
-def nest(runs: dict[str, Path], tmp_path: Path) -> Nest:
-    return Nest(runs["transformer"], tmp_path)
+def nest(runs: Path, tmp_path: Path) -> Nest:
+    return Nest(runs / "transformer", tmp_path)
 
 
 @pytest.fixture

@@ -31,9 +31,9 @@ LINES = b"1 2\n\n3 4 5\n"
 TABLE = b"1 2\t1\n3 4\t3\n"
 
 
-def test_translate_standard_input(runs: dict[str, Path], fuzz: Any, damage: Any) -> None:
+def test_translate_standard_input(runs: Path, fuzz: Any, damage: Any) -> None:
     def check(content: bytes) -> None:
-        code, out, err = run("translate", runs["transformer"], *SHORT, given=content)
+        code, out, err = run("translate", runs / "transformer", *SHORT, given=content)
         if code:
             sentence(code, out, err)
         else:
@@ -43,14 +43,14 @@ def test_translate_standard_input(runs: dict[str, Path], fuzz: Any, damage: Any)
 
 
 @pytest.mark.parametrize("suffix", ["txt", "tsv", "jsonl", "csv"])
-def test_translate_a_file(suffix: str, runs: dict[str, Path], tmp_path: Path, fuzz: Any, damage: Any) -> None:
+def test_translate_a_file(suffix: str, runs: Path, tmp_path: Path, fuzz: Any, damage: Any) -> None:
     valid = {"txt": LINES, "tsv": TABLE, "csv": b'1 2,"1"\n', "jsonl": b'{"source": "1 2"}\n'}[suffix]
     given, out = tmp_path / f"given.{suffix}", tmp_path / "out.jsonl"
 
     def check(content: bytes) -> None:
         given.write_bytes(content)
         out.unlink(missing_ok=True)
-        code, *printed = run("translate", runs["transformer"], given, *SHORT, "--json", "--out", out)
+        code, *printed = run("translate", runs / "transformer", given, *SHORT, "--json", "--out", out)
         if code:
             sentence(code, *printed)
         else:
@@ -62,12 +62,12 @@ def test_translate_a_file(suffix: str, runs: dict[str, Path], tmp_path: Path, fu
 
 
 @pytest.mark.parametrize(("command", "model"), [("score", "transformer"), ("score", "mlm"), ("fill", "mlm")])
-def test_other_standard_input(command: str, model: str, runs: dict[str, Path], fuzz: Any, damage: Any) -> None:
+def test_other_standard_input(command: str, model: str, runs: Path, fuzz: Any, damage: Any) -> None:
     valid = {"transformer": TABLE, "mlm": b"1 [MASK] 2\n[MASK] 1\n"}[model]
     options = ["-"] if command == "score" else []
 
     def check(content: bytes) -> None:
-        code, out, err = run(command, runs[model], *options, "--json", given=content)
+        code, out, err = run(command, runs / model, *options, "--json", given=content)
         if code:
             sentence(code, out, err)
         else:
@@ -78,10 +78,8 @@ def test_other_standard_input(command: str, model: str, runs: dict[str, Path], f
 
 
 @pytest.mark.parametrize("command", ["info", "doctor"])
-def test_a_look_at_damaged_runs(
-    command: str, runs: dict[str, Path], tmp_path: Path, fuzz: Any, damage: Any
-) -> None:
-    folder = Path(shutil.copytree(runs["transformer"], tmp_path / "run", symlinks=True))
+def test_a_look_at_damaged_runs(command: str, runs: Path, tmp_path: Path, fuzz: Any, damage: Any) -> None:
+    folder = Path(shutil.copytree(runs / "transformer", tmp_path / "run", symlinks=True))
     file = folder / ("metrics.jsonl" if command == "info" else "data-report.json")
 
     def check(content: bytes) -> None:
@@ -122,9 +120,9 @@ def test_no_memory_left(error: Exception, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_name_that_the_terminal_cannot_spell(
-    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = shutil.copytree(runs["transformer"], tmp_path / "b\udcff漢", symlinks=True)
+    folder = shutil.copytree(runs / "transformer", tmp_path / "b\udcff漢", symlinks=True)
     monkeypatch.setattr(sys, "argv", ["seqloom", "info", str(folder)])
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
     with pytest.raises(SystemExit) as ended:

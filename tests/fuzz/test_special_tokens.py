@@ -85,29 +85,29 @@ def test_only_where_gaps_are_asked_for_mask_is_the_symbol(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("special", SPECIALS)
-def test_answers_and_scores(special: str, runs: dict[str, Path]) -> None:
+def test_answers_and_scores(special: str, runs: Path) -> None:
     """A line with a special name in it is one line, with an answer and a probability of its own."""
     text = f"1 {special} 2"
-    translator = load(runs["transformer"], device="cpu")
+    translator = load(runs / "transformer", device="cpu")
     plain, strange = translator.translate(["1 2", text])
     assert plain[0].text == translator.translate(["1 2"])[0][0].text
     assert len(strange) >= 1
-    for model, pair in (("transformer", ("1 2", text)), ("mlm", ("", text)), ("ngram", ("", text))):
-        scorer = load_scorer(runs[model], device="cpu")
+    for model, pair in (("transformer", ("1 2", text)), ("word-mlm", ("", text)), ("ngram", ("", text))):
+        scorer = load_scorer(runs / model, device="cpu")
         (score,) = scorer.score([pair])
         (whole,) = scorer.score([(pair[0], "1 x 2")])
         assert len(score.log_probs) >= len(whole.log_probs)  # the word is there, it does not end the line
 
 
-def test_a_text_to_fill_may_have_them_too(runs: dict[str, Path]) -> None:
-    filler = load_filler(runs["mlm"], device="cpu")
+def test_a_text_to_fill_may_have_them_too(runs: Path) -> None:
+    filler = load_filler(runs / "word-mlm", device="cpu")
     for special in (one for one in SPECIALS if one != MASK):
         (filled,) = filler.fill([f"1 {special} {MASK} 2"])
         assert len(filled.gaps) == 1
 
 
-def test_a_gap_inside_a_word_is_told_if_tokens_are_words(runs: dict[str, Path]) -> None:
-    filler = load_filler(runs["mlm"], device="cpu")
+def test_a_gap_inside_a_word_is_told_if_tokens_are_words(runs: Path) -> None:
+    filler = load_filler(runs / "word-mlm", device="cpu")
     with pytest.raises(SeqloomError, match=r"Text 2 has a \[MASK\] inside a word.*'1 \[MASK\]1'") as caught:
         filler.fill(["1 [MASK]", "1 [MASK]1"])
     assert caught.value.hint == "put spaces around [MASK]"

@@ -32,7 +32,7 @@ class Command(Protocol):
 def run_command(*arguments: object, given: str | bytes = "", program: str = "seqloom") -> Result:
     """Run a command in this process, which saves the start-up time; other exceptions than SystemExit escape."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="", write_through=True) for _ in range(2))
-    stdin = io.TextIOWrapper(io.BytesIO(given.encode() if isinstance(given, str) else given), "utf-8")
+    stdin = io.TextIOWrapper(io.BytesIO(_bytes(given)), "utf-8")
     words = [program, *map(str, arguments)]
     code: Any = 0
     with patch.object(sys, "argv", words), patch.object(sys, "stdin", stdin):
@@ -46,20 +46,21 @@ def run_command(*arguments: object, given: str | bytes = "", program: str = "seq
 
 def start_process(*arguments: object, **options: Any) -> subprocess.Popen[str]:
     """Start `python -m seqloom ...` on one thread, with pipes unless the options of Popen say otherwise."""
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    usual: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     command = [sys.executable, "-m", "seqloom", *map(str, arguments)]
-    return subprocess.Popen(command, encoding="utf-8", env=_environment(), **{**pipes, **options})
+    return subprocess.Popen(command, env=_environment(), **{**usual, "encoding": "utf-8", **options})
 
 
 def run_process(*arguments: object, given: str | bytes = "") -> Result:
     """Run `python -m seqloom ...` to its end; if the test ends first, it ends too, with its workers."""
-    with start_process(*arguments, start_new_session=True) as process:
+    process: Any = start_process(*arguments, start_new_session=True, encoding=None)  # as text, \r becomes \n
+    with process:
         try:
-            out, err = process.communicate(given if isinstance(given, str) else given.decode(), timeout=1000)
+            out, err = process.communicate(_bytes(given), timeout=1000)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    return Result(process.returncode, out, err)
+    return Result(process.returncode, out.decode(), err.decode())
 
 
 def run_python(code: str, *arguments: object, folder: Path | None = None) -> str:
@@ -68,6 +69,10 @@ def run_python(code: str, *arguments: object, folder: Path | None = None) -> str
     done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def _bytes(given: str | bytes) -> bytes:
+    return given.encode() if isinstance(given, str) else given
 
 
 def _environment() -> dict[str, str]:

@@ -146,7 +146,10 @@ HUGE = "9" * 20
 def test_an_absurd_number_is_used_or_refused(
     words: tuple[str, ...], runs: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(runs, tmp_path / "runs", symlinks=True)
+    for name in ("lm", "mlm", "pairs"):
+        shutil.copytree(runs / name, tmp_path / "runs" / name, symlinks=True)
+    for name in ("pairs.tsv", "text.txt"):
+        shutil.copy(runs / name, tmp_path / "runs")
     monkeypatch.chdir(tmp_path / "runs")
     done = command(*words)
     assert done.code in (0, 2), done.err

@@ -28,7 +28,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 @pytest.fixture(params=COMMANDS.values(), ids=COMMANDS.keys())
 def arguments(request: pytest.FixtureRequest, runs: Path) -> Callable[[Path], list[str]]:
     """The arguments of a command that writes to a path; its suffix is added."""
-    (runs / "lines.txt").write_text("a man\ntwo dogs\n")
     return lambda out: [word.format(runs=runs, out=out) for word in request.param]
 
 

@@ -8,18 +8,8 @@ from pathlib import Path
 import pytest
 
 from seqloom.cli import score_derivations as module
-from seqloom.run.config import compose
 from seqloom.run.load import load_derivations
-from seqloom.run.train import continue_run, create
 from support.commands import Command
-
-
-@pytest.fixture(scope="module")
-def phrase(runs: Path) -> Path:
-    """A phrase run, fitted on pairs.tsv."""
-    values = {"model.name": "phrase", "model.size": "tiny", "data.train": str(runs / "pairs.tsv")}
-    continue_run(create(compose(values=values), runs / "derivations", quiet=True), quiet=True)
-    return runs / "derivations"
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from seqloom.cli.user_modules import imports_first
 from seqloom.registry import architectures
 from support.commands import Command, run_process
 from support.configs import TINY, flags
+from support.runs import write_digits
 
 MODEL = """
 from seqloom.models.transformer import Transformer, TransformerSettings
@@ -51,7 +52,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_model.py").write_text(MODEL)
-    (tmp_path / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
+    write_digits(tmp_path / "pairs.tsv")
     return tmp_path
 
 

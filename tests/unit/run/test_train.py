@@ -19,15 +19,14 @@ from seqloom.run.directory import Run
 from seqloom.run.load import load
 from seqloom.training import validation
 from support.configs import FOUR_STEPS, SHORT_OUTPUTS, TINY
+from support.runs import create_run, write_digits
 
 SETTINGS: dict[str, Any] = {**TINY, **FOUR_STEPS, **SHORT_OUTPUTS}
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
-    return path
+    return write_digits(tmp_path / "pairs.tsv")
 
 
 def run(table: Path, out: Path, **settings: Any) -> Path:
@@ -45,9 +44,7 @@ def test_what_train_returns_is_what_load_returns(table: Path, tmp_path: Path) ->
 
 
 def test_a_new_run_is_complete(table: Path, tmp_path: Path) -> None:
-    made = pipeline.create(
-        compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "a" / "run", quiet=True
-    )
+    made = create_run(tmp_path / "a" / "run", table, SETTINGS)
     names = sorted(path.name for path in made.folder.iterdir())
     assert names == ["config.yaml", "data-report.json", "data.json", "tokenizer"]
     assert json.loads(made.data_file.read_text())["files"].keys() == {str(table)}
@@ -232,8 +229,7 @@ def test_a_disk_that_fails_when_a_run_goes_on_is_a_sentence(
 
 def test_first_weights_that_are_damaged_are_named(table: Path, tmp_path: Path) -> None:
     first = run(table, tmp_path / "first")
-    values = {**SETTINGS, "data.train": str(table), "train.init_from": str(first)}
-    made = pipeline.create(compose(values=values), tmp_path / "second", quiet=True)
+    made = create_run(tmp_path / "second", table, {**SETTINGS, "train.init_from": str(first)})
     content = bytearray(made.initial_file.read_bytes())
     content[-1] ^= 1
     made.initial_file.write_bytes(content)
