@@ -26,12 +26,7 @@ TORCHS = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True)
-def _double() -> Any:
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def _shape(**choices: Any) -> BlockShape:
@@ -116,7 +111,7 @@ def test_cross_attention_is_multihead_attention() -> None:
     _copy_cross(ours, theirs)
     x, source, mask = torch.randn(3, 4, WIDTH), torch.randn(3, 7, WIDTH), lengths_to_mask(LENGTHS, 7)
     expected, weights = theirs(x, source, source, key_padding_mask=~mask, average_attn_weights=False)
-    memory = ours.remember(source)
+    memory = ours.project_kv(source)
     assert_close(ours(x, memory, mask), expected, **EXACT)
     # Four hypotheses a sentence are what four positions are: as many queries to one memory.
     output, stepped = ours.step(x.reshape(12, 1, WIDTH), memory, mask)
