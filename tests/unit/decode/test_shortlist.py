@@ -15,10 +15,10 @@ from seqloom.decode.rules import Rules
 from seqloom.decode.shortlist import Shortlist, VocabularySubset, special_tokens
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
-from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, UNK, Request, StepModel
+from support.step_models import random_model
 
 LINES = ["abcd", "d", "", "bad cab", "a b c d"]
 N = 2
@@ -41,10 +41,7 @@ def table(tokenizers: TokenizerPair) -> Shortlist:
 
 
 def _translator(tokenizers: TokenizerPair, table: Shortlist | None, **search: Any) -> TorchTranslator:
-    torch.manual_seed(5)
-    entry = architecture("transformer")
-    settings = entry.settings.model_validate({"name": "transformer", "size": "tiny"})
-    model = entry.build(settings, tokenizers.vocabularies).double().eval()
+    model = random_model("transformer", tokenizers.vocabularies, seed=5)
     with torch.no_grad():
         model.output.weight.mul_(3)
     options = SearchConfig(shortlist=True, max_length_extra=4, max_length_factor=1, **search)
