@@ -15,10 +15,10 @@ from seqloom.decode.ensemble import Ensemble, EnsembleTranslator
 from seqloom.decode.options import BeamOptions, beam_options
 from seqloom.decode.rules import Rules
 from seqloom.decode.torch_translator import TorchTranslator
-from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, Request, Vocabularies, select_rows
 from support.step_models import random_model
+from support.tokenizers import char_tokenizers
 
 NAMES = ("transformer", "lstm-bilinear", "lstm-last")
 SOURCES = [[4, 5, 6], [7, 8]]
@@ -88,8 +88,7 @@ SEARCH = SearchConfig(beam=3, longest=6)
 
 def pair(sources: str) -> TokenizerPair:
     """Characters; the target side is always the same."""
-    config = TextConfig(tokenizer="char", byte_fallback=False, joint=False)
-    return TokenizerPair.train(config, lambda: [(sources, "abc cab")] * 20)
+    return char_tokenizers(sources, "abc cab", joint=False)
 
 
 def translator(name: str, tokenizers: TokenizerPair, seed: int = 1) -> TorchTranslator:

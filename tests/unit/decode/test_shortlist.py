@@ -19,6 +19,7 @@ from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, UNK, Request, StepModel
 from support.step_models import random_model
+from support.tokenizers import char_tokenizers
 
 LINES = ["abcd", "d", "", "bad cab", "a b c d"]
 N = 2
@@ -26,8 +27,7 @@ N = 2
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    config = TextConfig(tokenizer="char", byte_fallback=False)
-    return TokenizerPair.train(config, lambda: [("abcd dcab", "efgh hgef abcd")] * 20)
+    return char_tokenizers("abcd dcab", "efgh hgef abcd")
 
 
 @pytest.fixture(scope="module")

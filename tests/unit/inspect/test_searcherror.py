@@ -17,10 +17,10 @@ from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.likely import Likely, enough_to_rank, floor_to_win
 from seqloom.inspect.searcherror import search_errors
-from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, Batch, Request, Tree
 from support.step_models import TableModel
+from support.tokenizers import char_tokenizers
 
 LINES = ["a", "b", "", "c", "ab", "ca", "cc"]
 
@@ -39,8 +39,7 @@ def _random(vocabulary: int) -> Random:
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    config = TextConfig(tokenizer="char", byte_fallback=False)
-    return TokenizerPair.train(config, lambda: [("abc", "cba")] * 20)
+    return char_tokenizers("abc", "cba")
 
 
 def _translator(tokenizers: TokenizerPair, **search: Any) -> TorchTranslator:

@@ -20,10 +20,10 @@ from seqloom.errors import SeqloomError
 from seqloom.inspect.searchtree import END, Node, SearchTree, search_tree
 from seqloom.inspect.searchtree_page import tree_page
 from seqloom.inspect.searchtree_picture import places
-from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, Batch, Request, Step, Tree
 from support.step_models import TableModel
+from support.tokenizers import char_tokenizers
 
 
 class Random(TableModel):
@@ -52,8 +52,7 @@ def _letters(tokenizers: TokenizerPair, table: dict[str, dict[str, float]]) -> T
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    config = TextConfig(tokenizer="char", byte_fallback=False)
-    return TokenizerPair.train(config, lambda: [("abc <b>&", "cba <b>&")] * 20)
+    return char_tokenizers("abc <b>&", "cba <b>&")
 
 
 def _random(tokenizers: TokenizerPair, *, seed: int = 0, ends: float = 1.0, **search: Any) -> TorchTranslator:
