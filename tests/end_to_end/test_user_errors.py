@@ -14,6 +14,7 @@ from support.commands import Command
 from support.configs import TINY_TRANSFORMER, learner_flags
 
 SHORT = {**TINY_TRANSFORMER, "train.max_steps": 2}
+del SHORT["model.size"]  # it would override --size
 
 
 def assert_sentence(done: Any, *fragments: str) -> None:

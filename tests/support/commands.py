@@ -41,7 +41,7 @@ def run_command(*arguments: object, given: str | bytes = "", program: str = "seq
                 main()
         except SystemExit as ended:
             code = ended.code or 0
-    return Result(int(code), *(stream.buffer.getvalue().decode() for stream in (out, err)))  # type: ignore[attr-defined]
+    return Result(int(code), *(stream.buffer.getvalue().decode() for stream in (out, err)))
 
 
 def start_process(*arguments: object, **options: Any) -> subprocess.Popen[str]:

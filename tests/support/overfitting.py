@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from seqloom.models.base import SequenceModel
 from seqloom.training.config import TrainConfig
 from seqloom.training.loss import LossModule
 from seqloom.training.optimizer import Updater
 from seqloom.types import Batch
 
 
-def overfit(model: torch.nn.Module, batch: Batch) -> None:
+def overfit(model: SequenceModel, batch: Batch) -> None:
     """Train until the mean loss per token is below 0.01; fail if 300 updates are not enough."""
     config = TrainConfig(learning_rate=3e-3)
     updater, mean = Updater(model, config), torch.inf
