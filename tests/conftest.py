@@ -10,6 +10,9 @@ import hypothesis
 import pytest
 import torch
 
+from support.commands import Command, run_command, run_process
+from support.runs import SharedRuns
+
 torch.set_num_threads(1)  # the models here are so small that waking a second thread costs more than it gives
 
 hypothesis.settings.register_profile("seqloom", deadline=None, database=None)
@@ -40,3 +43,23 @@ def messages() -> Iterator[list[str]]:
     yield found
     logger.setLevel(before)
     logger.removeHandler(handler)
+
+
+@pytest.fixture(scope="session")
+def command(_own_cache: None) -> Command:
+    """Run a command in this process."""
+    return run_command
+
+
+@pytest.fixture(scope="session")
+def process(_own_cache: None) -> Command:
+    """Run a command in a process of its own."""
+    return run_process
+
+
+@pytest.fixture(scope="session")
+def shared_runs(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Iterator[SharedRuns]:
+    """Yield the runs that all tests share, and check in the end that none was changed."""
+    shared = SharedRuns(tmp_path_factory.mktemp("runs"))
+    yield shared
+    shared.check_unchanged()

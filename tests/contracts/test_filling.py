@@ -11,10 +11,9 @@ import torch
 from torch.nn.functional import pad
 from torch.testing import assert_close
 
-from seqloom.training.config import TrainConfig
 from seqloom.training.loss import LossModule
-from seqloom.training.optimizer import Updater
 from seqloom.types import PAD, Batch
+from support.overfitting import overfit
 
 EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 
@@ -82,19 +81,9 @@ def test_it_overfits_eight_texts_and_fills_them_correctly(
     fill_case: Any, hidden_in: Callable[..., Batch]
 ) -> None:
     model = fill_case.build(**fill_case.known(dropout=0.0)).float().train()
-    config = TrainConfig(learning_rate=3e-3)
-    updater = Updater(model, config)
     batch = hidden_in(TEXTS, PLACES)
     assert batch.target_out is not None
-    mean = torch.inf
-    for step in range(1, 301):
-        loss = LossModule(model, 0.0, "float32")(batch)
-        loss.total.backward()
-        mean = loss.nll.item() / batch.target_tokens
-        if mean < 0.01:
-            break
-        updater.update(batch.target_tokens, config.learning_rate * min(1.0, step / 20))
-    assert mean < 0.01
+    overfit(model, batch)
     hidden = batch.target_out != PAD
     filled = batch.source.where(~hidden, model.eval()(batch).argmax(-1))
     rows = [row[:length].tolist() for row, length in zip(filled, map(len, TEXTS), strict=True)]

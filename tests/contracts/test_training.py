@@ -11,10 +11,8 @@ import torch
 from seqloom.data.batching import collate_ids
 from seqloom.decode.beam_search import beam_search
 from seqloom.decode.options import BeamOptions
-from seqloom.training.config import TrainConfig
-from seqloom.training.loss import LossModule
-from seqloom.training.optimizer import Updater
 from seqloom.types import Batch
+from support.overfitting import overfit
 
 # Two pairs have a common beginning, two sources are permutations of each other, and lengths differ.
 SOURCES = [[4, 5, 6], [6, 5, 4], [7], [7, 8], [9, 9, 9, 9], [10, 4], [11, 12, 13, 14, 15], [16]]
@@ -39,17 +37,8 @@ def test_it_overfits_eight_pairs(default_case: Any) -> None:
     model = default_case.build(**default_case.known(dropout=0.0)).float().train()
     tells_apart = not default_case.may_ignore_order or _reads_the_order(default_case, model)
     chosen = [i for i in range(8) if i != 1 or tells_apart]
-    config = TrainConfig(learning_rate=3e-3)
-    updater, batch = Updater(model, config), _pairs(default_case, chosen)
-    mean = torch.inf
-    for step in range(1, 301):
-        loss = LossModule(model, 0.0, "float32")(batch)
-        loss.total.backward()
-        mean = loss.nll.item() / batch.target_tokens
-        if mean < 0.01:
-            break
-        updater.update(batch.target_tokens, config.learning_rate * min(1.0, step / 20))
-    assert mean < 0.01
+    batch = _pairs(default_case, chosen)
+    overfit(model, batch)
     plan = BeamOptions(3, stop="ahead")  # with `count`, three short hypotheses end the search
     found = beam_search(model.eval(), batch, plan, max_lengths=[9] * len(chosen))
     assert [hypotheses[0].tokens for hypotheses in found] == [TARGETS[i] for i in chosen]

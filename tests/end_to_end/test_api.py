@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-Command = Callable[..., Any]
+from support.commands import Command, run_python
+from support.configs import TINY_TRANSFORMER, learner_flags
 
 SCRIPT = """
 import json, sys
@@ -25,21 +21,11 @@ print(json.dumps([answers, loaded]))
 """
 
 
-def test_train_and_load_are_the_commands(
-    data: Path, tmp_path: Path, command: Command, options: Command
-) -> None:
-    settings = {"model.width": 16, "model.heads": 2, "model.ffn": 16, "model.layers": 1, "train.max_steps": 20}
-    flags = options(settings)
+def test_train_and_load_are_the_commands(data: Path, tmp_path: Path, command: Command) -> None:
+    flags = learner_flags({**TINY_TRANSFORMER, "train.max_steps": 20})
     typed = dict(flag.split("=", 1) for flag in flags if flag != "--set")
     arguments = [str(data / "small.tsv"), str(tmp_path / "api"), json.dumps(typed)]
-    script = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert script.returncode == 0, script.stderr
-    answers, loaded = json.loads(script.stdout)
+    answers, loaded = json.loads(run_python(SCRIPT, *arguments))
     assert answers == loaded
 
     done = command("train", data / "small.tsv", "--out", tmp_path / "cli", "--size", "tiny", *flags)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-Command = Callable[..., Any]
+from support.commands import Command
+from support.configs import flags
 
 NAMES = ["alpha", "beta", "gamma", "delta", "count", "total", "index", "value"]
 
@@ -48,9 +47,8 @@ def test_indentation_and_line_breaks_survive(tmp_path: Path, command: Command) -
         "train.threads": 1,
         "data.valid_share": 0.02,
     }
-    flags = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     run = tmp_path / "run"
-    done = command("train", train, "--size", "tiny", "--out", run, *flags)
+    done = command("train", train, "--size", "tiny", "--out", run, *flags(settings))
     assert done.code == 0, done.err
 
     done = command("translate", run, test, "--beam", 1, "--json")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
+from support.configs import learner_flags
 
 
 def pairs(file: Path) -> list[list[str]]:
@@ -22,21 +21,21 @@ def scores(report: str) -> dict[str, float]:
 
 def test_transformer_learns_to_copy(trained: Path, data: Path, process: Command) -> None:
     done = process("evaluate", trained, data / "test.tsv", "--metrics", "exact,per,bleu", "--json")
-    assert done.returncode == 0, done.stderr
-    measured = scores(done.stdout)
+    assert done.code == 0, done.err
+    measured = scores(done.out)
     assert measured["exact"] > 90
     assert measured["per"] < 5
     assert measured["bleu"] > 90
 
 
 def test_lstm_learns_to_copy_and_is_compared(
-    tmp_path: Path, trained: Path, data: Path, process: Command, command: Command, options: Command
+    tmp_path: Path, trained: Path, data: Path, process: Command, command: Command
 ) -> None:
-    flags = options({"train.max_steps": 400, "train.batch_tokens": 800})
+    flags = learner_flags({"train.max_steps": 400, "train.batch_tokens": 800})
     out = tmp_path / "lstm"
     model = ("--model", "lstm-bilinear", "--size", "tiny")
     done = process("train", data / "copy.tsv", "--out", out, *model, *flags)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     evaluated = ("evaluate", out, data / "test.tsv", "--metrics", "exact", "--beam", 1, "--compare", trained)
     picture = tmp_path / "lengths.png"
     report = command(*evaluated, "--json", "--plot", picture)
@@ -50,21 +49,21 @@ def test_lstm_learns_to_copy_and_is_compared(
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_transformer_learns_to_reverse(tmp_path: Path, process: Command, options: Command) -> None:
+def test_transformer_learns_to_reverse(tmp_path: Path, process: Command) -> None:
     for name, count, seed in (("train", 5000, 1), ("test", 200, 99)):
         process("data", "make", "reverse", "--count", count, "--seed", seed, "--out", tmp_path / f"{name}.tsv")
-    flags = options({"train.max_steps": 1200, "model.layers": 2, "model.ffn": 128})
+    flags = learner_flags({"train.max_steps": 1200, "model.layers": 2, "model.ffn": 128})
     done = process("train", tmp_path / "train.tsv", "--out", tmp_path / "run", "--size", "tiny", *flags)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     report = process("evaluate", tmp_path / "run", tmp_path / "test.tsv", "--metrics", "exact", "--json")
-    assert scores(report.stdout)["exact"] > 90
+    assert scores(report.out)["exact"] > 90
 
 
 def test_standard_input_to_standard_output(trained: Path, process: Command) -> None:
     done = process("translate", trained, given="1 2 3\n\n4 5 6 7\n")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "1 2 3\n\n4 5 6 7\n"
-    assert done.stderr == "suspicious: 2 of 3 outputs (copy: the output equals the source)\n"
+    assert done.code == 0, done.err
+    assert done.out == "1 2 3\n\n4 5 6 7\n"
+    assert done.err == "suspicious: 2 of 3 outputs (copy: the output equals the source)\n"
 
 
 def test_an_answer_can_be_told_how_to_begin_and_what_not_to_say(
@@ -73,14 +72,14 @@ def test_an_answer_can_be_told_how_to_begin_and_what_not_to_say(
     table = tmp_path / "begun.tsv"
     table.write_text("1 2 3\t3\n4 5\t\n")
     begun = process("translate", trained, table, "--prefix-column", "2", "--json")
-    assert begun.returncode == 0, begun.stderr
-    first, second = map(json.loads, begun.stdout.splitlines())
+    assert begun.code == 0, begun.err
+    first, second = map(json.loads, begun.out.splitlines())
     assert first["hypotheses"][0]["text"].startswith("3")
     assert (second["hypotheses"][0]["text"], second["hypotheses"][0]["flags"]) == ("4 5", [])
     limits = ("--set", "search.forbid=2", "--set", "search.longest=6", "--set", "search.min_length=2")
     without = process("translate", trained, *limits, given="1 2 3\n")
-    assert without.returncode == 0, without.stderr
-    assert "2" not in without.stdout.split()
+    assert without.code == 0, without.err
+    assert "2" not in without.out.split()
 
 
 def test_an_answer_can_be_told_what_to_contain(trained: Path, command: Command, tmp_path: Path) -> None:
@@ -119,8 +118,8 @@ def test_what_required_words_do_not_go_with(
 @pytest.mark.parametrize("option", ["search.bean=2", "train.max_steps=3"])
 def test_an_option_that_search_has_not(trained: Path, process: Command, option: str) -> None:
     done = process("translate", trained, "--set", option, given="1\n")
-    assert done.returncode == 2
-    assert f"There is no option {option.split('=')[0]}" in done.stderr
+    assert done.code == 2
+    assert f"There is no option {option.split('=')[0]}" in done.err
 
 
 def test_as_many_lines_out_as_in_and_in_order(

@@ -13,27 +13,15 @@ import pytest
 from seqloom.data.tasks import generate
 from seqloom.errors import SeqloomError
 from seqloom.files import sealed, write_json
-from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.load import load
-from seqloom.run.train import continue_run, create
+from seqloom.run.train import continue_run
 from seqloom.system import cache_folder
+from support.configs import FOUR_STEPS, TINY
 from support.logs import unconfigured_logging
+from support.runs import train_run, write_lines
 
-SETTINGS: dict[str, Any] = {
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "text.joint": False,
-    "model.name": "transformer",
-    "model.width": 8,
-    "model.ffn": 8,
-    "model.heads": 2,
-    "model.layers": 1,
-    "train.batch_tokens": 400,
-    "train.max_steps": 4,
-    "train.checkpoint_every": 2,
-    "train.threads": 1,
-}
+SETTINGS: dict[str, Any] = {**TINY, **FOUR_STEPS, "text.joint": False, "train.batch_tokens": 400}
 # What tells people what happened; nothing is computed from it.
 TOLD = ("log.txt", "metrics.jsonl", "data-report.json")
 
@@ -42,21 +30,16 @@ TOLD = ("log.txt", "metrics.jsonl", "data-report.json")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """`second`, which started from `first`; `cut` and `fresh` are it after two steps, and before the first."""
     folder = tmp_path_factory.mktemp("damage")
-    lines = (f"{e.source}\t{e.target}\n" for e in generate("copy", 60, seed=1))
-    (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
-    values = {**SETTINGS, "data.train": str(folder / "pairs.tsv")}
-    _trained(folder / "first", values)
-    _trained(folder / "second", {**values, "train.init_from": str(folder / "first")})
+    examples = generate("copy", 60, seed=1)
+    table = write_lines(folder / "pairs.tsv", (f"{one.source}\t{one.target}" for one in examples))
+    train_run(folder / "first", table, SETTINGS)
+    train_run(folder / "second", table, {**SETTINGS, "train.init_from": str(folder / "first")})
     write_json(folder / "second" / "alignment.json", sealed({"layer": 0, "head": 1, "later": False}))
     for name in ("cut", "fresh"):
         shutil.copytree(folder / "second", folder / name, symlinks=True)
     shutil.rmtree(folder / "cut" / "checkpoints" / "step-4")
     shutil.rmtree(folder / "fresh" / "checkpoints")
     return folder
-
-
-def _trained(out: Path, values: dict[str, Any]) -> None:
-    continue_run(create(compose(None, values), out, quiet=True), quiet=True)
 
 
 def answers(run: Path) -> object:
@@ -156,7 +139,7 @@ def test_a_checkpoint_of_another_run_is_refused(runs: Path, tmp_path: Path) -> N
     lines = (f"{e.source} 0\t{e.target} 0\n" for e in generate("reverse", 60, seed=2))
     text = "".join(lines).translate(str.maketrans("0123456789", "abcdefghij"))
     (tmp_path / "other.tsv").write_text(text, encoding="utf-8")
-    _trained(tmp_path / "other", {**SETTINGS, "data.train": str(tmp_path / "other.tsv")})
+    train_run(tmp_path / "other", tmp_path / "other.tsv", SETTINGS)
     run = tmp_path / "run"
     shutil.copytree(runs / "cut", run, symlinks=True)
     shutil.copytree(tmp_path / "other" / "checkpoints" / "step-4", run / "checkpoints" / "step-4")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
-SHORT = {"train.max_steps": 2, "model.width": 16, "model.ffn": 16, "model.heads": 2, "model.layers": 1}
+from support.commands import Command
+from support.configs import TINY_TRANSFORMER, learner_flags
+
+SHORT = {**TINY_TRANSFORMER, "train.max_steps": 2}
 
 
 def weights(run: Path) -> bytes:
@@ -19,13 +19,13 @@ def weights(run: Path) -> bytes:
 
 
 @pytest.fixture
-def train(tmp_path: Path, command: Command, options: Command) -> Command:
+def train(tmp_path: Path, command: Command) -> Command:
     """Trains two steps with these arguments and gives the run directory."""
     numbers = iter(range(100))
 
     def run(*arguments: object, given: bytes = b"", settings: dict[str, object] | None = None) -> Path:
         out = tmp_path / f"run-{next(numbers)}"
-        flags = options({**SHORT, **(settings or {})})
+        flags = learner_flags({**SHORT, **(settings or {})})
         done = command("train", *arguments, "--out", out, *flags, given=given)
         assert done.code == 0, done.err
         return out
@@ -86,10 +86,14 @@ def test_columns_by_name(tmp_path: Path, data: Path, rows: list[list[str]], trai
 
 
 def test_a_part_is_held_out_when_no_validation_is_given(
-    data: Path, tmp_path: Path, train: Command, command: Command, options: Command
+    data: Path, tmp_path: Path, train: Command, command: Command
 ) -> None:
     done = command(
-        "train", data / "small.tsv", "--out", tmp_path / "split", *options({**SHORT, "data.valid_share": 0.2})
+        "train",
+        data / "small.tsv",
+        "--out",
+        tmp_path / "split",
+        *learner_flags({**SHORT, "data.valid_share": 0.2}),
     )
     [count] = [line for line in done.err.splitlines() if line.endswith(" pairs")]
     assert 140 <= int(count.split()[-2]) <= 180  # of 200
@@ -97,7 +101,7 @@ def test_a_part_is_held_out_when_no_validation_is_given(
 
 
 def test_a_config_file_and_flags_give_the_same_run(
-    data: Path, tmp_path: Path, train: Command, command: Command, options: Command
+    data: Path, tmp_path: Path, train: Command, command: Command
 ) -> None:
     by_flags = train(data / "small.tsv", "--model", "transformer", "--size", "tiny", "--long", "truncate")
     (tmp_path / "same.yaml").write_text((by_flags / "config.yaml").read_text())

@@ -7,7 +7,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,14 +15,12 @@ import torch
 from safetensors.torch import load_file
 
 from seqloom.run.directory import Run
+from support.commands import run_process, start_process
+from support.configs import TINY_TRANSFORMER, flags
 
 STEPS = 12
 OPTIONS = {
-    "model.size": "tiny",
-    "model.width": 16,
-    "model.heads": 2,
-    "model.layers": 1,
-    "model.ffn": 16,
+    **TINY_TRANSFORMER,
     "text.tokenizer": "word",
     "train.max_steps": STEPS,
     "train.checkpoint_every": 4,
@@ -48,19 +45,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _command(data: Path, name: str, processes: int, **more: object) -> list[str]:
     chosen = {**OPTIONS, **{key.replace("_", ".", 1): value for key, value in more.items()}}
-    options = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
-    start = [sys.executable, "-m", "seqloom", "train", str(data / "pairs.tsv"), "--out", str(data / name)]
-    return [*start, "--processes", str(processes), *options]
+    start = ["train", str(data / "pairs.tsv"), "--out", str(data / name)]
+    return [*start, "--processes", str(processes), *flags(chosen)]
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    try:
-        _, errors = done.communicate(timeout=240)
-    except subprocess.TimeoutExpired:
-        os.killpg(done.pid, signal.SIGKILL)  # the workers, too
-        raise
-    assert done.returncode == 0, errors
+    done = run_process(*command)
+    assert done.code == 0, done.err
 
 
 def _weights(folder: Path, step: int = STEPS) -> dict[str, torch.Tensor]:
@@ -113,7 +104,7 @@ def test_after_a_process_is_killed_training_ends_with_the_same_bytes(data: Path,
     calm, killed = data / f"calm-{shard}", data / f"killed-{shard}"
     _run(_command(data, calm.name, 2, train_shard=shard))
     command = _command(data, killed.name, 2, train_shard=shard)
-    disturbed = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    disturbed = start_process(*command)
     checkpoint = killed / "checkpoints" / "step-4"
     while not checkpoint.is_dir():
         assert disturbed.poll() is None, disturbed.communicate()
@@ -132,7 +123,7 @@ def test_one_process_resumes_a_sharded_run_of_two(data: Path) -> None:
     _run(_command(data, "whole", 1, model_dropout=0.0, train_shard=True))
     folder = data / "sharded" / "checkpoints"
     shutil.rmtree(folder / f"step-{STEPS}")
-    _run([sys.executable, "-m", "seqloom", "resume", str(data / "sharded")])
+    _run(["resume", str(data / "sharded")])
     ends = _weights(data / "sharded"), _weights(data / "whole")
     assert all(torch.allclose(ends[0][n], ends[1][n], atol=1e-3) for n in ends[0])
 
@@ -152,28 +143,20 @@ def _descendants(pid: int) -> list[int]:
 )
 def test_two_processes_translate_like_one(data: Path, one: Path, options: list[str]) -> None:
     lines = [line.split("\t")[0] for line in (data / "pairs.tsv").read_text().splitlines()]
-    command = [sys.executable, "-m", "seqloom", "translate", str(one), "-", *options]
-    outputs = [
-        subprocess.run(
-            [*command, "--processes", str(n)],
-            input=("\n".join([*lines, "", "3"]) + "\n").encode(),
-            capture_output=True,
-            check=True,
-        ).stdout
-        for n in (1, 2)
-    ]
-    assert outputs[0] == outputs[1]
-    assert outputs[0].count(b"\n") == len(lines) + 2
+    given = "".join(f"{line}\n" for line in [*lines, "", "3"])
+    done = [run_process("translate", one, "-", *options, "--processes", n, given=given) for n in (1, 2)]
+    assert [each.code for each in done] == [0, 0], done[1].err
+    assert done[0].out == done[1].out
+    assert done[0].out.count("\n") == len(lines) + 2
 
 
 @pytest.mark.timeout(280)
-def test_an_error_in_several_processes_has_no_traceback(data: Path, one: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "seqloom", "evaluate", str(one), str(data / "none.tsv")]
-    place = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        [*command, "--processes", "2"], capture_output=True, text=True, check=False, env=place
-    )
-    assert done.returncode == 2
-    assert "none.tsv does not exist" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_an_error_in_several_processes_has_no_traceback(
+    data: Path, one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    done = run_process("evaluate", one, data / "none.tsv", "--processes", 2)
+    assert done.code == 2
+    assert "none.tsv does not exist" in done.err
+    assert "Traceback" not in done.err
     assert not list(tmp_path.iterdir())  # no temporary files are left

@@ -12,20 +12,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command, start_process
+from support.configs import TINY_TRANSFORMER, learner_flags
+
 LAST = 160
 
 SETTINGS = {
-    "model.width": 16,
-    "model.ffn": 32,
-    "model.heads": 2,
-    "model.layers": 1,
+    **TINY_TRANSFORMER,
     "model.dropout": 0.1,  # so that the random generator's state matters
     "train.batch_tokens": 300,
     "train.ema": 0.9,
@@ -36,15 +34,15 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def arguments(data: Path, options: Command) -> list[object]:
-    return ["train", data / "small.tsv", *options(SETTINGS)]
+def arguments(data: Path) -> list[object]:
+    return ["train", data / "small.tsv", *learner_flags(SETTINGS)]
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, process: Command, arguments: list[object]) -> Path:
     out: Path = tmp_path_factory.mktemp("undisturbed") / "run"
     done = process(*arguments, "--out", out)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     return out
 
 
@@ -94,19 +92,19 @@ MOMENTS = (before_the_first_checkpoint, between_two_checkpoints, right_after_a_c
 
 
 def test_killed_and_resumed_three_times(
-    tmp_path: Path, start: Command, process: Command, arguments: list[object], undisturbed: Path
+    tmp_path: Path, process: Command, arguments: list[object], undisturbed: Path
 ) -> None:
     run = tmp_path / "run"
     command = [*arguments, "--out", run]
     for moment in MOMENTS:
-        with start(*command) as begun:
+        with start_process(*command) as begun:
             wait_for(*moment(run), begun)
             begun.kill()
         assert begun.returncode == -signal.SIGKILL
         assert not (run / "checkpoints" / f"step-{LAST}").exists()
         command = ["resume", run]
     resumed = process("resume", run)
-    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.code == 0, resumed.err
     assert_same_end(run, undisturbed)
 
 
@@ -125,12 +123,12 @@ def wait_at_random(run: Path, begun: subprocess.Popen[str], draw: random.Random)
 @pytest.mark.timeout(3000)
 @pytest.mark.parametrize("kills", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_killed_at_random_moments(
-    kills: int, tmp_path: Path, start: Command, process: Command, arguments: list[object], undisturbed: Path
+    kills: int, tmp_path: Path, process: Command, arguments: list[object], undisturbed: Path
 ) -> None:
     """Again and again, while it starts, trains, validates or saves; a run that got to its end begins anew."""
     run, draw, done = tmp_path / "run", random.Random(kills), 0
     while done < kills:
-        with start(*(["resume", run] if run.exists() else [*arguments, "--out", run])) as begun:
+        with start_process(*(["resume", run] if run.exists() else [*arguments, "--out", run])) as begun:
             wait_at_random(run, begun, draw)
             begun.kill()
             _, said = begun.communicate()
@@ -140,17 +138,17 @@ def test_killed_at_random_moments(
             assert_same_end(run, undisturbed)
             shutil.rmtree(run)
     ended = process(*(["resume", run] if run.exists() else [*arguments, "--out", run]))
-    assert ended.returncode == 0, ended.stderr
+    assert ended.code == 0, ended.err
     assert_same_end(run, undisturbed)
 
 
 def test_a_disk_that_refuses_the_checkpoints(
-    tmp_path: Path, start: Command, process: Command, arguments: list[object], undisturbed: Path
+    tmp_path: Path, process: Command, arguments: list[object], undisturbed: Path
 ) -> None:
     """The system lets the process write no large file: as when the disk is full, but without one."""
     run = tmp_path / "run"
     smallest = (undisturbed / "checkpoints" / f"step-{LAST}" / "model.safetensors").stat().st_size
-    with start(*arguments, "--out", run) as begun:
+    with start_process(*arguments, "--out", run) as begun:
         wait_for(run / "checkpoints" / "step-40" / "state.json", "", begun)
         resource.prlimit(begun.pid, resource.RLIMIT_FSIZE, (smallest // 2, smallest // 2))
         _, said = begun.communicate(timeout=200)
@@ -161,7 +159,7 @@ def test_a_disk_that_refuses_the_checkpoints(
     kept = sorted((run / "checkpoints").glob("step-*"))
     assert kept and f"last checkpoint: step {kept[-1].name.removeprefix('step-')};" in said
     resumed = process("resume", run)
-    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.code == 0, resumed.err
     assert_same_end(run, undisturbed)
 
 
@@ -169,13 +167,12 @@ def test_a_disk_that_refuses_the_checkpoints(
 def test_asked_to_stop_it_saves_says_how_to_go_on_and_goes_on(
     sent: signal.Signals,
     tmp_path: Path,
-    start: Command,
     process: Command,
     arguments: list[object],
     undisturbed: Path,
 ) -> None:
     run = tmp_path / "run"
-    with start(*arguments, "--out", run) as begun:
+    with start_process(*arguments, "--out", run) as begun:
         wait_for(run / "metrics.jsonl", '"step": 50', begun)
         begun.send_signal(sent)
         _, said = begun.communicate(timeout=30)
@@ -187,7 +184,7 @@ def test_asked_to_stop_it_saves_says_how_to_go_on_and_goes_on(
     assert 50 <= steps[-1] < LAST
     assert f"stopped at step {steps[-1]}" in said
     resumed = process("resume", run)
-    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.code == 0, resumed.err
     assert_same_end(run, undisturbed)
 
 

@@ -23,20 +23,10 @@ from seqloom.locks import locked
 from seqloom.run.config import Config, compose
 from seqloom.run.directory import Run
 from seqloom.run.train import continue_run, create, create_and_train
+from support.configs import TINY
 
 FORK = multiprocessing.get_context("fork")  # starts at once: everything is imported
-SETTINGS: dict[str, Any] = {
-    "model.size": "tiny",
-    "model.width": 16,
-    "model.heads": 2,
-    "model.ffn": 16,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "data.valid_max": 5,
-    "train.checkpoint_every": 10,
-    "train.threads": 1,
-}
+SETTINGS: dict[str, Any] = {**TINY, "data.valid_max": 5, "train.checkpoint_every": 10}
 
 
 @pytest.fixture

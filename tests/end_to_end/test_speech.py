@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import wave
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 import seqloom
 from seqloom.inspect.attention import attention_data
 from seqloom.run.load import load, load_scorer
+from support.commands import Command
 
 PITCHES = {"low": 300, "middle": 900, "high": 2000}
 QUICK: dict[str, Any] = {
@@ -106,7 +106,7 @@ def test_a_given_output_has_a_probability(run: Path, folder: Path) -> None:
 
 
 def test_commands_accept_paths(
-    run: Path, folder: Path, command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    run: Path, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = folder / "lines.txt"
     lines.write_text("clips/2.wav\n\nclips/0.wav\n")
@@ -117,16 +117,14 @@ def test_commands_accept_paths(
     assert command("translate", run, given=b"clips/1.wav\n").out == "middle\n"
 
 
-def test_a_missing_sound_file_is_an_error(run: Path, command: Callable[..., Any]) -> None:
+def test_a_missing_sound_file_is_an_error(run: Path, command: Command) -> None:
     done = command("translate", run, given=b"\ngone.wav\n")
     assert done.code == 2
     assert "Line 2 of 2: gone.wav cannot be read as features: the file does not exist." in done.err
     assert "not the path of a" in command("translate", run, given=b"a text\n").err
 
 
-def test_operations_that_support_only_text_are_rejected(
-    run: Path, folder: Path, command: Callable[..., Any]
-) -> None:
+def test_operations_that_support_only_text_are_rejected(run: Path, folder: Path, command: Command) -> None:
     lines = folder / "lines.txt"
     lines.write_text("clips/2.wav\n")
     results = [command("inspect", "search", run, "a.wav")]

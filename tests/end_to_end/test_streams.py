@@ -15,16 +15,12 @@ from seqloom.errors import SeqloomError
 from seqloom.run import train as pipeline
 from seqloom.run.config import compose
 from seqloom.run.directory import Run
+from support.configs import TINY_TRANSFORMER, WORDS
 
 STEPS = 14
 SETTINGS: dict[str, Any] = {
-    "model.size": "tiny",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
+    **TINY_TRANSFORMER,
+    **WORDS,
     "train.max_steps": STEPS,
     "train.batch_tokens": 60,
     "train.checkpoint_every": 6,

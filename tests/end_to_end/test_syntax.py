@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
+from support.configs import learner_flags
+
 WORDS = ["dogs", "cats", "birds", "see", "like", "fear", "the", "old", "big"]
 
 
@@ -47,16 +47,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(files: Path, process: Command, options: Callable[..., list[str]]) -> Path:
+def run(files: Path, process: Command) -> Path:
     """A model that has learnt what only the tree tells."""
     settings = {"train.max_steps": 250, "data.heads_column": 3, "model.layers": 1, "train.metrics": "[exact]"}
     done = process(
         "train",
         files / "train.tsv",
         *("--model", "transformer-syntax", "--size", "tiny", "--out", files / "run"),
-        *options(settings),
+        *learner_flags(settings),
     )
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     return files / "run"
 
 
@@ -106,10 +106,10 @@ def test_training_without_trees_is_a_sentence_and_leaves_nothing(files: Path, co
     assert not out.exists()
 
 
-def test_two_files_train_as_well(files: Path, command: Command, options: Callable[..., list[str]]) -> None:
+def test_two_files_train_as_well(files: Path, command: Command) -> None:
     out = files / "two"
     pair = ("--source", files / "test.conllu", "--target", files / "answers.txt")
-    flags = options({"train.max_steps": 2, "model.layers": 1})
+    flags = learner_flags({"train.max_steps": 2, "model.layers": 1})
     done = command("train", *pair, "--model", "transformer-syntax", "--size", "tiny", "--out", out, *flags)
     assert done.code == 0, done.err
     assert "40 of 40 lines kept" in done.err

@@ -5,14 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
-SHORT = {"train.max_steps": 2, "model.width": 16, "model.ffn": 16, "model.heads": 2, "model.layers": 1}
+from support.commands import Command
+from support.configs import TINY_TRANSFORMER, learner_flags
+
+SHORT = {**TINY_TRANSFORMER, "train.max_steps": 2}
+del SHORT["model.size"]  # it would override --size
 
 
 def assert_sentence(done: Any, *fragments: str) -> None:
@@ -132,9 +134,9 @@ TRAIN: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", TRAIN)
-def test_training(case: str, files: Path, tmp_path: Path, command: Command, options: Command) -> None:
+def test_training(case: str, files: Path, tmp_path: Path, command: Command) -> None:
     given, fragments = TRAIN[case]
-    flags = [] if "config" in given else options(SHORT)
+    flags = [] if "config" in given else learner_flags(SHORT)
     out = tmp_path / "below" / "run"
     done = command("train", "--out", out, *flags, *given.replace("{0}", "{}").replace("{}", str(files)).split())
     assert_sentence(done, *fragments)
@@ -162,23 +164,22 @@ def test_out_that_cannot_be_made(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command: Command,
-    options: Command,
 ) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "good.tsv").write_bytes((files / "good.tsv").read_bytes())
     place = tmp_path / "empty" if out == "." else tmp_path
     monkeypatch.chdir(place)
     before = sorted(tmp_path.rglob("*"))
-    done = command("train", tmp_path / "good.tsv", "--out", out, *options(SHORT))
+    done = command("train", tmp_path / "good.tsv", "--out", out, *learner_flags(SHORT))
     assert_sentence(done, fault)
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_cache_that_cannot_be_made(
-    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, options: Command
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     monkeypatch.setenv("SEQLOOM_CACHE", str(files / "good.tsv"))
-    done = command("train", files / "good.tsv", "--out", tmp_path / "run", *options(SHORT))
+    done = command("train", files / "good.tsv", "--out", tmp_path / "run", *learner_flags(SHORT))
     assert_sentence(done, "cache folder", "SEQLOOM_CACHE")
     assert list(tmp_path.iterdir()) == []
 
@@ -276,12 +277,10 @@ def test_config_of_the_run_is_damaged(broken: Path, command: Command) -> None:
     assert_sentence(command("info", broken), "no option model.wings", "config.yaml")
 
 
-def test_data_that_changed_since_the_run_began(
-    tmp_path: Path, files: Path, command: Command, options: Command
-) -> None:
+def test_data_that_changed_since_the_run_began(tmp_path: Path, files: Path, command: Command) -> None:
     file = tmp_path / "data.tsv"
     file.write_bytes((files / "good.tsv").read_bytes())
-    assert command("train", file, "--out", tmp_path / "run", *options(SHORT)).code == 0
+    assert command("train", file, "--out", tmp_path / "run", *learner_flags(SHORT)).code == 0
     file.write_text(file.read_text() + "1\t1\n")
     assert_sentence(command("resume", tmp_path / "run"), f"{file} has changed since the run")
     file.unlink()
@@ -335,10 +334,10 @@ def test_asking(case: str, files: Path, tmp_path: Path, trained: Path, command: 
 
 def test_a_process_ends_with_two_and_prints_no_traceback(tmp_path: Path, process: Command) -> None:
     done = process("train", tmp_path / "nowhere.tsv", "--out", tmp_path / "run")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: ")
-    assert len(done.stderr.splitlines()) == 2
+    assert done.code == 2
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert len(done.err.splitlines()) == 2
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,14 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from seqloom.errors import SeqloomError
-from seqloom.run.config import compose
-from seqloom.run.train import continue_run, create
+from support.runs import SharedRuns
 
 FEW, MANY = 60, 1000  # cases per test in the fast and in the slow suite
 SLOWEST = 20.0  # CPU seconds per case; an endless case hits the timeout of the test
@@ -194,45 +192,8 @@ def reshape() -> Callable[[Any], st.SearchStrategy[Any]]:
     return reshaped
 
 
-TINY = {
-    "model.size": "tiny",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
-    "train.max_steps": 4,
-    "train.checkpoint_every": 2,
-    "train.log_every": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "data.valid_share": 0.2,
-}
-SMALL_COUNTS = {"text.tokenizer": "word", "text.byte_fallback": False, "data.valid_share": 0.2}
-
-
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return one run per kind of files on disk."""
-    folder = tmp_path_factory.mktemp("runs")
-    (folder / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
-    (folder / "tags.tsv").write_text("".join(f"{i % 7} {i % 5}\tA{i % 2} B{i % 3}\n" for i in range(60)))
-    (folder / "text.txt").write_text("".join(f"{i % 7} {i % 5} {i % 3}\n" for i in range(60)))
-    draw = np.random.default_rng(1)
-    for i in range(20):
-        np.save(folder / f"{i}.npy", draw.normal(i % 2, 1, (4 + i % 3, 2)).astype(np.float32))
-    (folder / "clips.tsv").write_text("".join(f"{i}.npy\t{'AB'[i % 2]}\n" for i in range(20)))
-    made = {}
-    for model, file, values in (
-        ("transformer", "pairs.tsv", TINY),
-        ("mlm", "text.txt", TINY),
-        ("ngram", "text.txt", SMALL_COUNTS),
-        ("phrase", "pairs.tsv", SMALL_COUNTS),
-        ("hmm-lm", "text.txt", SMALL_COUNTS),
-        ("hmm", "tags.tsv", SMALL_COUNTS),
-        ("hmm-classifier", "clips.tsv", {"model.size": "tiny", "data.valid_share": 0.2}),
-    ):
-        config = compose(values={"model.name": model, **values, "data.train": str(folder / file)})
-        run = create(config, folder / model, quiet=True)
-        continue_run(run, quiet=True)
-        made[model] = run.folder
-    return made
+def runs(shared_runs: SharedRuns) -> Path:
+    """Return the folder of the shared runs: one per kind of files on disk."""
+    kinds = ("transformer", "mlm", "word-mlm", "ngram", "phrase", "hmm-lm", "hmm", "hmm-classifier")
+    return shared_runs.build(*kinds)

@@ -24,7 +24,6 @@ import torch
 import yaml
 from safetensors.torch import save
 
-from seqloom.cli.main import main
 from seqloom.data.datasets import dataset
 from seqloom.errors import SeqloomError
 from seqloom.export.marian.load import import_marian
@@ -39,6 +38,7 @@ from seqloom.run.directory import Run
 from seqloom.run.load import load, load_decoder
 from seqloom.run.train import continue_run, create
 from seqloom.text.frames import read_features
+from support.commands import run_command
 
 WEIGHTS = "checkpoints/best/model.safetensors"
 # Audit events of execution, network access and unpickling (docs.python.org: audit events).
@@ -307,14 +307,8 @@ def shouted(*arguments: str) -> Canary:
     """Return a canary with terminal control sequences in an error message."""
 
     def run(nest: Nest) -> None:
-        err, sys.stderr = sys.stderr, io.StringIO()
-        argv, sys.argv = sys.argv, ["seqloom", *(one.replace("RUN", str(nest.run)) for one in arguments)]
-        try:
-            with pytest.raises(SystemExit):
-                main()
-            terminal(nest, sys.stderr.getvalue())
-        finally:
-            sys.stderr, sys.argv = err, argv
+        done = run_command(*(one.replace("RUN", str(nest.run)) for one in arguments))
+        terminal(nest, done.err)
 
     return Canary(lambda nest: None, run, lambda nest: terminal(nest, " ".join(arguments)))
 
@@ -556,8 +550,8 @@ CANARIES: dict[str, Canary] = {
 
 
 @pytest.fixture
-def nest(runs: dict[str, Path], tmp_path: Path) -> Nest:
-    return Nest(runs["transformer"], tmp_path)
+def nest(runs: Path, tmp_path: Path) -> Nest:
+    return Nest(runs / "transformer", tmp_path)
 
 
 @pytest.fixture

@@ -6,31 +6,13 @@ import io
 import json
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seqloom.cli.main import main
-
-Run = Callable[..., "tuple[int, str, str]"]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command in this process; any exception except an exit fails the test."""
-
-    def command(*arguments: object, given: bytes = b"") -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["seqloom", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return command
+from support.commands import run_command as run
 
 
 def sentence(code: int, out: str, err: str) -> None:
@@ -49,9 +31,9 @@ LINES = b"1 2\n\n3 4 5\n"
 TABLE = b"1 2\t1\n3 4\t3\n"
 
 
-def test_translate_standard_input(runs: dict[str, Path], run: Run, fuzz: Any, damage: Any) -> None:
+def test_translate_standard_input(runs: Path, fuzz: Any, damage: Any) -> None:
     def check(content: bytes) -> None:
-        code, out, err = run("translate", runs["transformer"], *SHORT, given=content)
+        code, out, err = run("translate", runs / "transformer", *SHORT, given=content)
         if code:
             sentence(code, out, err)
         else:
@@ -61,16 +43,14 @@ def test_translate_standard_input(runs: dict[str, Path], run: Run, fuzz: Any, da
 
 
 @pytest.mark.parametrize("suffix", ["txt", "tsv", "jsonl", "csv"])
-def test_translate_a_file(
-    suffix: str, runs: dict[str, Path], run: Run, tmp_path: Path, fuzz: Any, damage: Any
-) -> None:
+def test_translate_a_file(suffix: str, runs: Path, tmp_path: Path, fuzz: Any, damage: Any) -> None:
     valid = {"txt": LINES, "tsv": TABLE, "csv": b'1 2,"1"\n', "jsonl": b'{"source": "1 2"}\n'}[suffix]
     given, out = tmp_path / f"given.{suffix}", tmp_path / "out.jsonl"
 
     def check(content: bytes) -> None:
         given.write_bytes(content)
         out.unlink(missing_ok=True)
-        code, *printed = run("translate", runs["transformer"], given, *SHORT, "--json", "--out", out)
+        code, *printed = run("translate", runs / "transformer", given, *SHORT, "--json", "--out", out)
         if code:
             sentence(code, *printed)
         else:
@@ -82,14 +62,12 @@ def test_translate_a_file(
 
 
 @pytest.mark.parametrize(("command", "model"), [("score", "transformer"), ("score", "mlm"), ("fill", "mlm")])
-def test_other_standard_input(
-    command: str, model: str, runs: dict[str, Path], run: Run, fuzz: Any, damage: Any
-) -> None:
+def test_other_standard_input(command: str, model: str, runs: Path, fuzz: Any, damage: Any) -> None:
     valid = {"transformer": TABLE, "mlm": b"1 [MASK] 2\n[MASK] 1\n"}[model]
     options = ["-"] if command == "score" else []
 
     def check(content: bytes) -> None:
-        code, out, err = run(command, runs[model], *options, "--json", given=content)
+        code, out, err = run(command, runs / model, *options, "--json", given=content)
         if code:
             sentence(code, out, err)
         else:
@@ -100,10 +78,8 @@ def test_other_standard_input(
 
 
 @pytest.mark.parametrize("command", ["info", "doctor"])
-def test_inspection_of_damaged_runs(
-    command: str, runs: dict[str, Path], run: Run, tmp_path: Path, fuzz: Any, damage: Any
-) -> None:
-    folder = Path(shutil.copytree(runs["transformer"], tmp_path / "run", symlinks=True))
+def test_inspection_of_damaged_runs(command: str, runs: Path, tmp_path: Path, fuzz: Any, damage: Any) -> None:
+    folder = Path(shutil.copytree(runs / "transformer", tmp_path / "run", symlinks=True))
     file = folder / ("metrics.jsonl" if command == "info" else "data-report.json")
 
     def check(content: bytes) -> None:
@@ -117,7 +93,7 @@ def test_inspection_of_damaged_runs(
     fuzz(damage(file.read_bytes()), check, cost=5)
 
 
-def test_recipes(run: Run, tmp_path: Path, fuzz: Any, damage: Any) -> None:
+def test_recipes(tmp_path: Path, fuzz: Any, damage: Any) -> None:
     valid = b"data: {train: [nowhere.tsv]}\nmodel: {name: lstm-dot, size: tiny}\ntrain: {max_steps: 2}\n"
 
     def check(content: bytes) -> None:
@@ -129,7 +105,7 @@ def test_recipes(run: Run, tmp_path: Path, fuzz: Any, damage: Any) -> None:
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
-def test_out_of_memory(error: Exception, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise error
 
@@ -144,9 +120,9 @@ def test_out_of_memory(error: Exception, run: Run, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_name_that_the_terminal_cannot_encode(
-    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = shutil.copytree(runs["transformer"], tmp_path / "b\udcff漢", symlinks=True)
+    folder = shutil.copytree(runs / "transformer", tmp_path / "b\udcff漢", symlinks=True)
     monkeypatch.setattr(sys, "argv", ["seqloom", "info", str(folder)])
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
     with pytest.raises(SystemExit) as ended:

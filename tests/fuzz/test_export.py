@@ -19,17 +19,15 @@ from seqloom.run.directory import Run
 from seqloom.run.load import load_scorer
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import TrainState, weights_of
+from support.configs import TINY_TRANSFORMER
 
 ARPA = (
     "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-0.5\t</s>\n-99\t<s>\t-0.3\n-0.5\ta\t-0.2\n-1\t<unk>\n\n"
     "\\2-grams:\n-0.2\t<s> a\n-0.1\ta </s>\n\n\\end\\\n"
 )
 OPTIONS = {
+    **TINY_TRANSFORMER,
     "model.name": "transformer-postnorm",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
     "text.vocab_size": 280,
     "search.max_length_extra": 3,
 }

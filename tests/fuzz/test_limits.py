@@ -215,8 +215,8 @@ def test_a_message_is_one_printable_line() -> None:
     assert str(SeqloomError("Größe ≤ 5, „so“.", "▁")) == "Größe ≤ 5, „so“.\n  hint: ▁"
 
 
-def test_a_run_contains_only_regular_files_and_folders(runs: dict[str, Path], tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(runs["transformer"], tmp_path / "run", symlinks=True))
+def test_a_run_contains_only_regular_files_and_folders(runs: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(runs / "transformer", tmp_path / "run", symlinks=True))
     assert Run.open(folder).checkpoints().steps() == [2, 4]
     (tmp_path / "link").symlink_to(folder)
     Run.open(tmp_path / "link")  # the run itself may be a link

@@ -56,9 +56,9 @@ def without_seal(content: bytes) -> bytes:
     return re.sub(rb',\s*"seal": "\w+"|^# sha256.*', b"", content, flags=re.MULTILINE)
 
 
-def copied(runs: dict[str, Path], model: str, tmp_path: Path) -> Path:
+def copied(runs: Path, model: str, tmp_path: Path) -> Path:
     folder = tmp_path / "run"
-    shutil.copytree(runs[model], folder, symlinks=True)
+    shutil.copytree(runs / model, folder, symlinks=True)
     return folder
 
 
@@ -72,9 +72,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_damaged_files_of_a_run(
-    file: str, runs: dict[str, Path], tmp_path: Path, fuzz: Any, damage: Any
-) -> None:
+def test_damaged_files_of_a_run(file: str, runs: Path, tmp_path: Path, fuzz: Any, damage: Any) -> None:
     folder = copied(runs, "transformer", tmp_path)
     (folder / "alignment.json").write_text('{"layer": 0, "head": 1, "later": false}')
     FILES[file](folder)
@@ -88,9 +86,7 @@ def test_damaged_files_of_a_run(
 
 
 @pytest.mark.parametrize("model", ["transformer", "mlm", "ngram", "phrase", "hmm-lm", "hmm"])
-def test_configs_of_another_shape(
-    model: str, runs: dict[str, Path], tmp_path: Path, fuzz: Any, reshape: Any
-) -> None:
+def test_configs_of_another_shape(model: str, runs: Path, tmp_path: Path, fuzz: Any, reshape: Any) -> None:
     folder = copied(runs, model, tmp_path)
     use(folder)
     whole = yaml.safe_load((folder / "config.yaml").read_text())
@@ -103,7 +99,7 @@ def test_configs_of_another_shape(
     fuzz(reshape(kept), check, cost=5)
 
 
-def test_metrics_of_another_shape(runs: dict[str, Path], tmp_path: Path, fuzz: Any, reshape: Any) -> None:
+def test_metrics_of_another_shape(runs: Path, tmp_path: Path, fuzz: Any, reshape: Any) -> None:
     folder = copied(runs, "transformer", tmp_path)
     file = folder / "metrics.jsonl"
     entries = [json.loads(line) for line in file.read_text().splitlines()]
@@ -116,7 +112,7 @@ def test_metrics_of_another_shape(runs: dict[str, Path], tmp_path: Path, fuzz: A
     fuzz(reshape(entries), check, cost=5)
 
 
-def test_records_of_another_shape(runs: dict[str, Path], tmp_path: Path, fuzz: Any, reshape: Any) -> None:
+def test_records_of_another_shape(runs: Path, tmp_path: Path, fuzz: Any, reshape: Any) -> None:
     folder = copied(runs, "transformer", tmp_path)
     names = ("tokenizer/joint.json", "checkpoints/step-4/state.json", "data.json", "data-report.json")
     whole = {name: json.loads(without_seal((folder / name).read_bytes())) for name in names}
@@ -140,11 +136,9 @@ def forge(folder: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("model", ["transformer", "mlm", "ngram", "phrase", "hmm-lm", "hmm", "hmm-classifier"])
-def test_loading_and_using_a_run_keeps_the_random_state_of_the_caller(
-    model: str, runs: dict[str, Path]
-) -> None:
+def test_loading_and_using_a_run_keeps_the_random_state_of_the_caller(model: str, runs: Path) -> None:
     before = random_state()
-    use(runs[model])
+    use(runs / model)
     assert random_state() == before
 
 
@@ -152,9 +146,7 @@ MODELS = ["transformer", "ngram", "phrase", "hmm-lm", "hmm", "hmm-classifier"]
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_forged_bytes_of_weights(
-    model: str, runs: dict[str, Path], tmp_path: Path, fuzz: Any, damage: Any
-) -> None:
+def test_forged_bytes_of_weights(model: str, runs: Path, tmp_path: Path, fuzz: Any, damage: Any) -> None:
     folder = copied(runs, model, tmp_path)
 
     def check(content: bytes) -> None:
@@ -181,7 +173,7 @@ def changed(old: torch.Tensor, kind: str, value: float, number: int) -> torch.Te
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_forged_tensors(model: str, runs: dict[str, Path], tmp_path: Path, fuzz: Any) -> None:
+def test_forged_tensors(model: str, runs: Path, tmp_path: Path, fuzz: Any) -> None:
     folder = copied(runs, model, tmp_path)
     whole = load_file(folder / "checkpoints" / "best" / "model.safetensors")
     kinds = st.sampled_from(["drop", "fill", "shape", "type", "cut"])
@@ -200,7 +192,7 @@ def test_forged_tensors(model: str, runs: dict[str, Path], tmp_path: Path, fuzz:
     fuzz(st.lists(change, min_size=1, max_size=3), check, cost=5)
 
 
-def test_forged_tokenizers(runs: dict[str, Path], tmp_path: Path, fuzz: Any, damage: Any) -> None:
+def test_forged_tokenizers(runs: Path, tmp_path: Path, fuzz: Any, damage: Any) -> None:
     folder = copied(runs, "transformer", tmp_path)
     model, record = folder / "tokenizer" / "joint.model", folder / "tokenizer" / "joint.json"
     values = json.loads(without_seal(record.read_bytes()))

@@ -85,29 +85,29 @@ def test_mask_is_the_symbol_only_with_gaps(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("special", SPECIALS)
-def test_translations_and_scores(special: str, runs: dict[str, Path]) -> None:
+def test_translations_and_scores(special: str, runs: Path) -> None:
     """A line that contains a special name is one line, with one output and one probability."""
     text = f"1 {special} 2"
-    translator = load(runs["transformer"], device="cpu")
+    translator = load(runs / "transformer", device="cpu")
     plain, strange = translator.translate(["1 2", text])
     assert plain[0].text == translator.translate(["1 2"])[0][0].text
     assert len(strange) >= 1
-    for model, pair in (("transformer", ("1 2", text)), ("mlm", ("", text)), ("ngram", ("", text))):
-        scorer = load_scorer(runs[model], device="cpu")
+    for model, pair in (("transformer", ("1 2", text)), ("word-mlm", ("", text)), ("ngram", ("", text))):
+        scorer = load_scorer(runs / model, device="cpu")
         (score,) = scorer.score([pair])
         (whole,) = scorer.score([(pair[0], "1 x 2")])
         assert len(score.log_probs) >= len(whole.log_probs)  # the word is encoded and does not end the line
 
 
-def test_a_text_to_fill_may_contain_special_names(runs: dict[str, Path]) -> None:
-    filler = load_filler(runs["mlm"], device="cpu")
+def test_a_text_to_fill_may_contain_special_names(runs: Path) -> None:
+    filler = load_filler(runs / "word-mlm", device="cpu")
     for special in (one for one in SPECIALS if one != MASK):
         (filled,) = filler.fill([f"1 {special} {MASK} 2"])
         assert len(filled.gaps) == 1
 
 
-def test_a_gap_within_a_word_is_rejected_for_word_tokens(runs: dict[str, Path]) -> None:
-    filler = load_filler(runs["mlm"], device="cpu")
+def test_a_gap_within_a_word_is_rejected_for_word_tokens(runs: Path) -> None:
+    filler = load_filler(runs / "word-mlm", device="cpu")
     with pytest.raises(SeqloomError, match=r"Text 2 has a \[MASK\] inside a word.*'1 \[MASK\]1'") as caught:
         filler.fill(["1 [MASK]", "1 [MASK]1"])
     assert caught.value.hint == "put spaces around [MASK]"

@@ -26,12 +26,7 @@ TORCHS = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True)
-def _double() -> Any:
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def _shape(**choices: Any) -> BlockShape:

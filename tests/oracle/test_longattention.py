@@ -20,12 +20,7 @@ LENGTHS = (37, 5, 1, 24, 16)
 EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-10}
 
 
-@pytest.fixture(autouse=True)
-def _double() -> Any:
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def _dense(layer: SelfAttention, x: Tensor, visible: Tensor) -> Tensor:

@@ -25,6 +25,7 @@ from seqloom.run.directory import Run
 from seqloom.run.load import load
 from seqloom.run.train import train
 from seqloom.types import EOS
+from support.configs import TINY_TRANSFORMER
 
 Array = NDArray[np.float64]
 
@@ -296,10 +297,8 @@ def trained(folder: Path, **settings: Any) -> Path:
     table = folder / "pairs.tsv"
     table.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
     options = {
-        "model.width": 16,
+        **TINY_TRANSFORMER,
         "model.ffn": 24,
-        "model.heads": 2,
-        "model.layers": 1,
         "text.vocab_size": 400,
         "train.max_steps": 8,
         "train.warmup": 2,
@@ -307,7 +306,7 @@ def trained(folder: Path, **settings: Any) -> Path:
         "train.threads": 1,
         **settings,
     }
-    train(table, out=folder / "ours", model="transformer-postnorm", size="tiny", settings=options, quiet=True)
+    train(table, out=folder / "ours", model="transformer-postnorm", settings=options, quiet=True)
     return folder / "ours"
 
 

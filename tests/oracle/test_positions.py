@@ -27,12 +27,7 @@ Vector = np.ndarray[Any, Any]
 Pair = Callable[[Vector, Vector, Vector, int, int, int], tuple[Any, Vector]]
 
 
-@pytest.fixture(autouse=True)
-def _double() -> Any:
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def _plain(layer: SelfAttention, causal: bool, root: float) -> Pair:

@@ -27,12 +27,7 @@ over_kernels = pytest.mark.parametrize("kernel", ["fused", "steps"])
 over_directions = pytest.mark.parametrize("direction", ["both", "forward"])
 
 
-@pytest.fixture(autouse=True)
-def _double() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def _encoder(cell: Cell, layers: int, direction: Direction, *, residual: bool = False) -> RecurrentEncoder:

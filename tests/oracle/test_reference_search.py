@@ -13,7 +13,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.beam_search import beam_search
@@ -22,11 +21,12 @@ from seqloom.decode.ranking import Ranking
 from seqloom.decode.reference import exhaustive_search, reference_beam_search
 from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
-from seqloom.types import BOS, EOS, Batch, Step, Tree
+from seqloom.types import BOS, EOS, Batch
 from support.step_models import (
     FITTED,
     FITTED_VOCABULARY,
     STEP_MODELS,
+    TableModel,
     batch_for,
     fitted,
     random_model,
@@ -96,25 +96,9 @@ def test_an_exhaustive_beam_equals_exact_search(name: str, penalty: float) -> No
     _same(found[:1], [best], tolerance(name))
 
 
-class Sparse:
-    """StepModel with random distributions by (source, step, last token), where many tokens are impossible."""
-
-    def __init__(self, seed: int, *, vocabulary: int = 6, longest: int = 5, density: float = 0.5) -> None:
-        random = torch.Generator().manual_seed(seed)
-        shape = (8, longest, vocabulary, vocabulary)
-        logits = 2 * torch.randn(shape, generator=random, dtype=torch.float64)
-        possible = torch.rand(shape, generator=random) < density
-        possible[..., -1] = True  # at least one token is possible
-        self.log_probs = logits.masked_fill(~possible, -torch.inf).log_softmax(-1)
-        self.steps = 0
-
-    def start(self, batch: Batch) -> tuple[Tree, Tree]:
-        return batch.source[:, 0], torch.zeros(len(batch.source), dtype=torch.long)
-
-    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        self.steps += 1
-        sentence = memory.repeat_interleave(len(last) // len(memory))
-        return Step(self.log_probs[sentence, state, last], state + 1, None)
+def _sparse(seed: int, *, vocabulary: int = 6, longest: int = 5, density: float = 0.5) -> TableModel:
+    """Return a model with random rows by (source, step, last token), where many tokens are impossible."""
+    return TableModel.random(8, longest, vocabulary, vocabulary, seed=seed, scale=2, density=density)
 
 
 @given(
@@ -128,7 +112,7 @@ class Sparse:
 def test_both_searches_agree_if_many_tokens_are_impossible(
     seed: int, sentences: list[tuple[int, int]], beam: int, penalty: float, density: float
 ) -> None:
-    model = Sparse(seed, density=density)
+    model = _sparse(seed, density=density)
     longest = [limit for _, limit in sentences]
     batch = _batch([[source] for source, _ in sentences])
     found = beam_search(model, batch, BeamOptions(beam, Ranking(alpha=penalty)), max_lengths=longest)
@@ -147,7 +131,7 @@ def test_both_searches_agree_if_many_tokens_are_impossible(
 )
 @settings(max_examples=100)
 def test_exact_search_equals_enumeration(seed: int, longest: int, penalty: float, density: float) -> None:
-    model = Sparse(seed, density=density)
+    model = _sparse(seed, density=density)
     everything = [(*body, EOS) for n in range(longest) for body in product(range(EOS + 1, 6), repeat=n)] + list(
         product(range(EOS + 1, 6), repeat=longest)
     )
@@ -210,7 +194,7 @@ def plans(draw: st.DrawFn, sentences: int) -> tuple[BeamOptions, list[Rules]]:
 def test_both_searches_agree_on_all_options(
     seed: int, density: float, sentences: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    model = Sparse(seed, density=density)
+    model = _sparse(seed, density=density)
     plan, rules = data.draw(plans(len(sentences)))
     batch = _batch([[source] for source, _ in sentences])
     found = beam_search(model, batch, plan, max_lengths=[limit for _, limit in sentences])
@@ -238,7 +222,7 @@ def test_both_searches_agree_on_coverage(name: str) -> None:
 @given(seed=st.integers(0, 10_000), nbest=st.integers(1, 3), reward=st.sampled_from([0.0, 0.5]))
 @settings(max_examples=100, deadline=None)
 def test_stopping_when_hopeless_does_not_change_the_best(seed: int, nbest: int, reward: float) -> None:
-    model = Sparse(seed, density=1.0)
+    model = _sparse(seed, density=1.0)
     ranking = Ranking(alpha=0.7, reward=reward)
     early = BeamOptions(4, ranking, stop="hopeless", nbest=nbest)
     (one,) = beam_search(model, _batch([[3]]), early, max_lengths=[5])
@@ -247,7 +231,7 @@ def test_stopping_when_hopeless_does_not_change_the_best(seed: int, nbest: int, 
 
 
 def test_diverse_groups_find_different_outputs() -> None:
-    model = Sparse(3, density=1.0)
+    model = _sparse(3, density=1.0)
     (same,) = beam_search(model, _batch([[3]]), BeamOptions(3, groups=3), max_lengths=[5])
     (other,) = beam_search(model, _batch([[3]]), BeamOptions(3, groups=3, diversity=9.0), max_lengths=[5])
     assert len({tuple(one.tokens) for one in same}) == 1
@@ -255,13 +239,13 @@ def test_diverse_groups_find_different_outputs() -> None:
 
 
 def test_the_bound_prunes_most_of_the_search_space() -> None:
-    model = Sparse(1, vocabulary=20, longest=5, density=1.0)
+    model = _sparse(1, vocabulary=20, longest=5, density=1.0)
     exhaustive_search(model, _batch([[3]]), max_length=5, ranking=Ranking(alpha=0.0))
     assert model.steps < sum(17**n for n in range(5)) / 20
 
 
 def test_exact_search_fails_at_its_limit() -> None:
-    model = Sparse(1, density=1.0)
+    model = _sparse(1, density=1.0)
     with pytest.raises(SeqloomError, match=r"exact search .* 4 hypotheses"):
         exhaustive_search(model, _batch([[3]]), max_length=5, limit=4)
     assert model.steps == 4

@@ -19,9 +19,9 @@ from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.reference import Partial, continuations
 from seqloom.decode.rules import Rules
-from seqloom.registry import architecture
 from seqloom.text.word_edges import WordEdges
-from seqloom.types import BOS, EOS, Batch, Vocabularies
+from seqloom.types import BOS, EOS, Batch
+from support.step_models import random_model
 
 V = 7
 
@@ -29,10 +29,7 @@ V = 7
 @cache
 def _model(name: str, ends: float = 0.0) -> Any:
     """Return a random model with peaked distributions, whose bias to end is `ends`."""
-    entry = architecture(name)
-    torch.manual_seed(3)
-    values = {**entry.overrides, "name": name, "size": "tiny"}
-    model = entry.build(entry.settings.model_validate(values), Vocabularies(V, V, True)).double().eval()
+    model = random_model(name, V, seed=3)
     with torch.no_grad():
         model.output.weight.mul_(3)
         model.output.bias[EOS] += ends

@@ -22,8 +22,16 @@ from seqloom.decode.config import SamplingConfig
 from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.sampling import sample, uniforms
-from seqloom.types import BOS, EOS, PAD, Batch, Step, Tree
-from support.step_models import FITTED, FITTED_VOCABULARY, STEP_MODELS, batch_for, step_model, tolerance
+from seqloom.types import BOS, EOS, PAD, Batch
+from support.step_models import (
+    FITTED,
+    FITTED_VOCABULARY,
+    STEP_MODELS,
+    TableModel,
+    batch_for,
+    step_model,
+    tolerance,
+)
 
 Probs = NDArray[np.float64]
 
@@ -143,21 +151,6 @@ def _batch(sources: Sequence[Sequence[int]]) -> Batch:
     return collate_ids(sources, None, range(len(sources)), [range(len(source)) for source in sources])
 
 
-class Table:
-    """StepModel with a random distribution for each last token."""
-
-    def __init__(self, vocabulary: int, seed: int) -> None:
-        random = torch.Generator().manual_seed(seed)
-        shape = (vocabulary, vocabulary)
-        self.log_probs = torch.randn(shape, generator=random, dtype=torch.float64).log_softmax(-1)
-
-    def start(self, batch: Batch) -> tuple[Tree, Tree]:
-        return batch.source_lengths, torch.zeros(len(batch.source))
-
-    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        return Step(self.log_probs[last], state, None)
-
-
 @pytest.mark.parametrize(
     "values",
     [{}, {"temperature": 0.5}, {"top_k": 3}, {"top_p": 0.7}, {"min_p": 0.3}, {"typical": 0.6}],
@@ -165,7 +158,7 @@ class Table:
 )
 def test_frequencies_follow_the_filtered_distribution(values: dict[str, float]) -> None:
     """Pearson's χ² of the first token, and of the second after the most frequent first."""
-    model, count = Table(9, seed=2), 4_000
+    model, count = TableModel.random(9, 9, seed=2), 4_000
     options = SamplingConfig(samples=count, seed=5, **values)  # type: ignore[arg-type]
     (found,) = sample(model, _batch([[5]]), options=options, max_lengths=[2])
     sequences = [(*one.tokens, EOS) if one.finished else tuple(one.tokens) for one in found]
@@ -266,7 +259,7 @@ def test_samples_of_a_real_model_equal_those_drawn_one_at_a_time(name: str) -> N
 def test_a_sentence_gets_the_same_samples_in_any_batch_and_order(
     order: list[int], size: int, samples: int, seed: int
 ) -> None:
-    model = Table(14, seed=1)
+    model = TableModel.random(14, 14, seed=1)
 
     def draw(chosen: list[int]) -> list[list[DecodedSequence]]:
         return sample(
@@ -282,7 +275,7 @@ def test_a_sentence_gets_the_same_samples_in_any_batch_and_order(
 
 
 def test_temperature_zero_is_greedy_search() -> None:
-    model, batch, limits = Table(14, seed=3), _batch(SOURCES), [4, 9, 6, 1, 3]
+    model, batch, limits = TableModel.random(14, 14, seed=3), _batch(SOURCES), [4, 9, 6, 1, 3]
     greedy = beam_search(model, batch, BeamOptions(1, Ranking(alpha=0)), max_lengths=limits)
     for temperature in (0.0, 1e-12, 1e-320):
         options = SamplingConfig(temperature=temperature)

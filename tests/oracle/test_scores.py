@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, get_args
 
 import numpy as np
@@ -29,12 +29,7 @@ over_scores = pytest.mark.parametrize("name", SCORES)
 with_and_without_coverage = pytest.mark.parametrize("covered", [False, True])
 
 
-@pytest.fixture(autouse=True)
-def _double() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    torch.manual_seed(1)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def _array(tensor: Any) -> Array:

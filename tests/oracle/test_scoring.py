@@ -14,11 +14,10 @@ from seqloom.data.batching import collate_ids
 from seqloom.data.syntax import token_heads
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.scoring import ForcedScorer, MaskedScorer, Totals
-from seqloom.registry import architecture
 from seqloom.text.config import MASK, TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, Vocabularies
-from support.step_models import FITTED, fitted, reads_frames
+from seqloom.types import BOS, EOS
+from support.step_models import FITTED, fitted, random_model, reads_frames
 
 LINES = ["a bad cab", "", "cab", "dada bad a cab a dad", "b", "d a b"]
 PAIRS = [("ab", "bad cab"), ("c", ""), ("dabba", "a"), ("a b c d", "cab a dad bad"), ("b", "b b"), ("", "dad")]
@@ -31,10 +30,8 @@ def tokenizers() -> TokenizerPair:
 
 
 def _model(name: str, tokenizers: TokenizerPair) -> Any:
-    torch.manual_seed(3)
-    entry, size = architecture(name), tokenizers.target.size
-    settings = entry.settings.model_validate({**entry.overrides, "name": name, "size": "tiny"})
-    model = entry.build(settings, Vocabularies(size, size, shared=True)).double().eval()
+    size = tokenizers.target.size
+    model = random_model(name, size, seed=3)
     with torch.no_grad():  # peaked distributions, so that a wrong position or token is noticed
         model.output.bias.copy_(torch.linspace(-1.5, 1.5, size))
     return model

@@ -21,9 +21,9 @@ from seqloom.decode.reference import RestrictedVocabulary, reference_beam_search
 from seqloom.decode.rules import Rules
 from seqloom.decode.sampling import sample
 from seqloom.decode.shortlist import VocabularySubset
-from seqloom.registry import architecture
 from seqloom.text.word_edges import WordEdges
-from seqloom.types import EOS, UNK, Batch, Vocabularies
+from seqloom.types import EOS, UNK, Batch
+from support.step_models import random_model
 
 V = 14
 NAMES = ("transformer", "lstm-additive", "gru-last", "prefix-lm")
@@ -32,10 +32,7 @@ TOKENS = st.integers(UNK + 1, V - 1)
 
 @cache
 def _model(name: str) -> Any:
-    entry = architecture(name)
-    torch.manual_seed(3)
-    values = {**entry.overrides, "name": name, "size": "tiny"}
-    model = entry.build(entry.settings.model_validate(values), Vocabularies(V, V, True)).double().eval()
+    model = random_model(name, V, seed=3)
     with torch.no_grad():
         model.output.weight.mul_(3)
         model.output.bias.normal_(std=0.5)

@@ -12,18 +12,19 @@ from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 import seqloom
 from seqloom.data.batching import collate_ids
 from seqloom.registry import Architecture, architectures
 from seqloom.run.directory import Run
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import Batch, Vocabularies
+from seqloom.types import Batch, Step, StepModel, Tree, Vocabularies
 
 NEURAL = [name for name, entry in architectures(fitted=False).items() if entry.task != "fill"]
 FITTED = [name for name, entry in architectures(fitted=True).items() if hasattr(entry.build, "step")]
@@ -47,13 +48,53 @@ class Fitted(NamedTuple):
         return self.tokenizers.vocabularies
 
 
-def random_model(name: str, vocabulary: int, seed: int, **fields: Any) -> Any:
-    """A model with random weights of one shared vocabulary, in double precision, not training."""
+class TableModel(StepModel):
+    """Log probabilities of the next token and attention, looked up in tables.
+
+    A table is (V, V) by the last token, (T, V, V) also by the step, (N, T, V, V) also by the first source id.
+    """
+
+    def __init__(self, log_probs: Tensor, attention: Tensor | None = None) -> None:
+        self.log_probs, self.attention = log_probs, attention
+        self.steps = 0  # how often `step` was called
+
+    @classmethod
+    def of(cls, rows: Mapping[int, Mapping[int, float]], vocabulary: int, rest: float = -30.0) -> Self:
+        """Return the model with these log probabilities by the last token, and `rest` elsewhere."""
+        table = torch.full((vocabulary, vocabulary), rest)
+        for last, values in rows.items():
+            for token, value in values.items():
+                table[last, token] = value
+        return cls(table)
+
+    @classmethod
+    def random(cls, *shape: int, seed: int, scale: float = 1.0, density: float = 1.0) -> Self:
+        """Return a model of random distributions; a density below 1 makes tokens but the last impossible."""
+        random = torch.Generator().manual_seed(seed)
+        logits = scale * torch.randn(shape, generator=random, dtype=torch.float64)
+        possible = torch.rand(shape, generator=random) < density
+        possible[..., -1] = True
+        return cls(logits.masked_fill(~possible, -torch.inf).log_softmax(-1))
+
+    def start(self, batch: Batch) -> tuple[Tree, Tree]:
+        return batch.source[:, 0], torch.zeros(len(batch.source), dtype=torch.long)
+
+    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
+        self.steps += 1
+        source = memory.repeat_interleave(len(last) // max(len(memory), 1))
+        place = (source, state, last)[4 - self.log_probs.dim() :]
+        attention = None if self.attention is None else self.attention[place]
+        return Step(self.log_probs[place], state + 1, attention)
+
+
+def random_model(name: str, vocabulary: int | Vocabularies, seed: int, **fields: Any) -> Any:
+    """A model with random weights, in double precision, not training; a number is a shared vocabulary."""
     entry = architectures(fitted=False)[name]
     torch.manual_seed(seed)
     values = {**entry.overrides, "name": name, "size": "tiny", **SHALLOW.get(name, {}), **fields}
-    vocabularies = Vocabularies(vocabulary, vocabulary, True)
-    return entry.build(entry.settings.model_validate(values), vocabularies).double().eval()
+    if isinstance(vocabulary, int):
+        vocabulary = Vocabularies(vocabulary, vocabulary, True)
+    return entry.build(entry.settings.model_validate(values), vocabulary).double().eval()
 
 
 def step_model(name: str, vocabulary: int, seed: int) -> Any:

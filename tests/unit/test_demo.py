@@ -21,20 +21,12 @@ from seqloom.errors import SeqloomError
 from seqloom.run.config import Config
 from seqloom.training.checkpoint import TrainState
 from seqloom.types import Example
+from support.configs import SHORT_OUTPUTS, TINY_TRANSFORMER
 
 Split = tuple[list[Example], list[Example]]
 
 # Three steps of a model that knows nothing; its answers are cut at once.
-TINY = {
-    "model.width": 16,
-    "model.heads": 2,
-    "model.ffn": 16,
-    "model.layers": 1,
-    "train.max_steps": 3,
-    "search.beam": 1,
-    "search.max_length_factor": 0,
-    "search.max_length_extra": 2,
-}
+TINY = {**TINY_TRANSFORMER, **SHORT_OUTPUTS, "train.max_steps": 3}
 
 
 @pytest.fixture(scope="module")

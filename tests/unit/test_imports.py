@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import seqloom
+from support.commands import run_python
 
 PACKAGE = Path(seqloom.__file__).parent
 LAYERS = [
@@ -99,10 +98,7 @@ def test_nothing_that_executes_an_untrusted_file_is_used() -> None:
 )
 def test_starting_up_does_not_import_torch(code: str) -> None:
     show = "import sys; print('HEAVY', sorted({'torch', 'numpy', 'sentencepiece'} & set(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\n{show}"], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert done.stdout.splitlines()[-1] == "HEAVY []"
+    assert run_python(f"{code}\n{show}").splitlines()[-1] == "HEAVY []"
 
 
 def test_an_unknown_attribute_is_an_attribute_error() -> None:
@@ -112,7 +108,7 @@ def test_an_unknown_attribute_is_an_attribute_error() -> None:
 
 def test_the_function_train_is_not_hidden_by_a_module() -> None:
     code = "import seqloom; seqloom.train; seqloom.load; assert callable(seqloom.train), seqloom.train"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)
 
 
 def test_loading_a_run_does_not_import_the_compiler() -> None:
@@ -120,4 +116,4 @@ def test_loading_a_run_does_not_import_the_compiler() -> None:
     runs = Path(__file__).parents[1] / "golden" / "fixtures"
     code = f"import sys, seqloom; [seqloom.load({str(runs)!r} + name) for name in ('/transformer', '/lstm')]"
     code += "; sys.exit('torch._dynamo' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,16 +16,7 @@ from seqloom.run.config import compose
 from seqloom.text.frames import FrameReader
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
-
-TINY: dict[str, Any] = {
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
-    "text.tokenizer": "char",
-    "train.max_steps": 1,
-    "train.threads": 1,
-}
+from support.configs import TINY_TRANSFORMER
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +26,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
     tables = [folder / "a.tsv", folder / "b.tsv"]
     for table in tables:
         table.write_text("".join(f"{i % 7} {i % 5} {table.stem}\t{i % 7}\n" for i in range(40)))
-    seqloom.train(tables, valid=tables[0], out=str(folder / "run"), size="tiny", settings=TINY, quiet=True)
+    settings = {**TINY_TRANSFORMER, "text.tokenizer": "char", "train.max_steps": 1, "train.threads": 1}
+    seqloom.train(tables, valid=tables[0], out=str(folder / "run"), settings=settings, quiet=True)
     return folder
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import seqloom
+from support.commands import run_python
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "python-api.md"
 
@@ -51,15 +50,14 @@ def test_the_functions_of_the_readme_are_public() -> None:
 )
 def test_importing_a_package_does_not_import_torch(name: str) -> None:
     code = f"import sys, {name}; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert run_python(code) == "False\n"
 
 
 def test_packages_and_star_imports_work_after_importing_seqloom() -> None:
     code = (
         "import seqloom; seqloom.nn.Cell('lstm'); from seqloom import *; from seqloom.nn import *; load, Cell"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -70,8 +68,5 @@ def test_the_page_lists_exactly_the_public_names(name: str) -> None:
 
 def test_the_code_of_the_page_runs(tmp_path: Path) -> None:
     code = "".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL))
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    run_python(code, folder=tmp_path)
     assert (tmp_path / "runs" / "reverse" / "config.yaml").is_file()

@@ -9,9 +9,10 @@ from seqloom.cli.main import app
 from seqloom.errors import SeqloomError
 from seqloom.run.config import from_tree, option_names
 from seqloom.suggestions import FOREIGN_NAMES, suggest
+from support.commands import Command
 
 
-def _flags(command: Any) -> set[str]:
+def _flags(command: Command) -> set[str]:
     commands = getattr(command, "commands", {}).values()
     return {flag for option in command.params for flag in option.opts}.union(*map(_flags, commands))
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from pathlib import Path
 
 import pytest
 
 from seqloom.errors import SeqloomError
 from seqloom.inspect.picture import PAGE, SLIDE
 
-FOLDER = Path(__file__).parents[3] / "benchmarks"
-
 
 @pytest.fixture
-def parser(monkeypatch: pytest.MonkeyPatch) -> argparse.ArgumentParser:
-    monkeypatch.syspath_prepend(str(FOLDER))
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     importlib.import_module("command").add_figure_options(parser)
     return parser

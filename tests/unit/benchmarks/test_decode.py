@@ -15,13 +15,11 @@ import pytest
 import seqloom
 from seqloom.errors import SeqloomError
 
-FOLDER = Path(__file__).parents[3] / "benchmarks"
 PAIRS = [(f"a b {word}", f"{word} y") for word in ("c", "d", "e", "f")]
 
 
 @pytest.fixture
-def module(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(FOLDER))
+def module() -> Any:
     return importlib.import_module
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from seqloom.errors import SeqloomError
 
-FOLDER = Path(__file__).parents[3] / "benchmarks"
 BLOCK = """# text = it's fine
 1-2\tit's\t_\t_
 1\tit\tit\tPRON
@@ -23,8 +22,7 @@ BLOCK = """# text = it's fine
 
 
 @pytest.fixture
-def hmm(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FOLDER))
+def hmm() -> ModuleType:
     return importlib.import_module("hmm")
 
 

@@ -11,12 +11,9 @@ import pytest
 
 from seqloom.errors import SeqloomError
 
-FOLDER = Path(__file__).parents[3] / "benchmarks"
-
 
 @pytest.fixture
-def memory(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FOLDER))
+def memory() -> ModuleType:
     return importlib.import_module("memory")
 
 

@@ -13,12 +13,9 @@ import pytest
 from seqloom.errors import SeqloomError
 from seqloom.types import UNK
 
-FOLDER = Path(__file__).parents[3] / "benchmarks"
-
 
 @pytest.fixture
 def ngram(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setenv("SEQLOOM_DATA", str(tmp_path))
     files = {
         "multi30k/tokenised/train.lc.norm.tok.en.gz": "a dog runs\na cat runs\na dog\n",

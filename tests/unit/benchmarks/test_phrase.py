@@ -12,7 +12,6 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_every_stage_of_a_training_is_timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path / "cache"))
     phrase = importlib.import_module("phrase")
     pairs = (ROOT / "tests" / "golden" / "data" / "pairs.tsv").read_text(encoding="utf-8").splitlines()[:40]

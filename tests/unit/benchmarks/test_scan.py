@@ -11,18 +11,14 @@ import pytest
 
 from seqloom.errors import SeqloomError
 
-FOLDER = Path(__file__).parents[3] / "benchmarks"
-
 
 @pytest.fixture
-def scan(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FOLDER))
+def scan() -> ModuleType:
     return importlib.import_module("scan")
 
 
 @pytest.fixture
-def trials(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(FOLDER))
+def trials() -> ModuleType:
     return importlib.import_module("trials")
 
 

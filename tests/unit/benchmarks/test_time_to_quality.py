@@ -15,14 +15,12 @@ from seqloom.run.config import compose
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 
-FOLDER = Path(__file__).parents[3] / "benchmarks"
 LINES = ["a cat sees 3 dogs", "two dogs see 1 cat", "a dog", "the cats saw 2 men"]
 STEPS = [10, 20, 30, 40, 50, 60, 70]
 
 
 @pytest.fixture
-def module(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(FOLDER))
+def module() -> Any:
     return importlib.import_module
 
 

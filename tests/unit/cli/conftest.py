@@ -1,118 +1,38 @@
-"""Runs of every task, trained for two steps, and a function to call a command like a user."""
+"""The shared runs that most tests of commands use, and a full disk."""
 
 from __future__ import annotations
 
-import io
 import resource
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
-from seqloom.cli.main import main
-from seqloom.run.config import compose
-from seqloom.run.train import continue_run, create
-
-SETTINGS: dict[str, Any] = {
-    "model.size": "tiny",
-    "model.width": 16,
-    "model.heads": 2,
-    "model.ffn": 16,
-    "model.layers": 1,
-    "text.vocab_size": 60,
-    "text.byte_fallback": False,  # two steps teach nobody to leave out control characters
-    "data.valid_share": 0.2,
-    "train.max_steps": 2,
-    "train.threads": 1,
-}
-WORDS = ("a man", "a dog", "two women", "the girl", "some men")
-ACTS = ("is running.", "plays the guitar.", "sits on a red bench.", "are here!")
+from support.runs import SharedRuns
 
 
 @pytest.fixture(scope="session")
-def runs(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
-    """Folder with the runs lm, mlm and restore (on text.txt, with hidden spans), and pairs (on pairs.tsv)."""
-    folder = tmp_path_factory.mktemp("uses")
-    lines = [f"{who} {act}" for who in WORDS for act in ACTS]
-    (folder / "text.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    (folder / "pairs.tsv").write_text("".join(f"{line}\t{line.upper()}\n" for line in lines), encoding="utf-8")
-    for name, model, data, more in (
-        ("lm", "lm", "text.txt", {}),
-        ("mlm", "mlm", "text.txt", {}),
-        ("restore", "transformer", "text.txt", {"data.noise.kind": "infill"}),
-        ("pairs", "prefix-lm", "pairs.tsv", {}),
-    ):
-        values = {**SETTINGS, "model.name": model, "data.train": str(folder / data), **more}
-        continue_run(create(compose(values=values), folder / name, quiet=True), quiet=True)
-    return folder
-
-
-RECURRENT: dict[str, Any] = {
-    key: value for key, value in SETTINGS.items() if key not in ("model.heads", "model.ffn", "model.layers")
-}
+def runs(shared_runs: SharedRuns) -> Path:
+    """Return the folder of the shared runs and their data."""
+    return shared_runs.build("lm", "mlm", "restore", "pairs", "exportable", "ngram")
 
 
 @pytest.fixture(scope="session")
-def lstm(runs: Path) -> Path:
+def lstm(shared_runs: SharedRuns) -> Path:
     """Run of an LSTM with the vocabulary of the run pairs."""
-    values = {**RECURRENT, "model.name": "lstm-bilinear", "data.train": str(runs / "pairs.tsv")}
-    continue_run(create(compose(values=values), runs / "lstm", quiet=True), quiet=True)
-    return runs / "lstm"
+    return shared_runs.build("lstm") / "lstm"
 
 
 @pytest.fixture(scope="session")
-def back(runs: Path) -> Path:
+def back(shared_runs: SharedRuns) -> Path:
     """Run of an LSTM that translates from the second column of pairs.tsv to the first."""
-    columns = {"data.source_column": "2", "data.target_column": "1"}
-    values = {**RECURRENT, "model.name": "lstm-last", "data.train": str(runs / "pairs.tsv"), **columns}
-    continue_run(create(compose(values=values), runs / "back", quiet=True), quiet=True)
-    return runs / "back"
+    return shared_runs.build("back") / "back"
 
 
 @pytest.fixture(scope="session")
-def exportable(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
-    """Folder with the runs `run` (a Transformer that every format supports) and `ngram`, and lines.txt."""
-    folder = tmp_path_factory.mktemp("export")
-    lines = [f"{a} {b}\t{b} {a.upper()}\n" for a in "abcdef" for b in "ghijk"]
-    (folder / "pairs.tsv").write_text("".join(lines))
-    (folder / "text.txt").write_text("".join(lines).replace("\t", " "))
-    (folder / "lines.txt").write_text("a g\n\nb h k\nc\n")
-    words = {"text.tokenizer": "word", "text.byte_fallback": False}
-    for name, values in (
-        ("run", {**SETTINGS, "model.name": "transformer-postnorm", "data.train": str(folder / "pairs.tsv")}),
-        ("ngram", {"model.name": "ngram", "data.train": str(folder / "text.txt")}),
-    ):
-        continue_run(create(compose(values={**values, **words}), folder / name, quiet=True), quiet=True)
-    return folder
-
-
-class Result(NamedTuple):
-    """Output and exit code of a command."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Result]
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Return a function that runs a command in this process; an exception that escapes fails the test."""
-
-    def run(*arguments: object, given: str = "") -> Result:
-        monkeypatch.setattr(sys, "argv", ["seqloom", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return Result(int(ended.value.code or 0), printed.out, printed.err)
-
-    return run
+def phrase(shared_runs: SharedRuns) -> Path:
+    """Run of a phrase-based model, fitted on pairs.tsv."""
+    return shared_runs.build("phrase") / "phrase"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ from click import Command as ClickCommand
 from typer.main import get_command
 
 from seqloom.cli.main import app
-
-Command = Callable[..., Any]
+from support.commands import Command
 
 TICKETS = "id,english,german\n7,a man is running.,ein Mann\n8,a dog is here!,ein Hund\n"
 OPTIONS = {

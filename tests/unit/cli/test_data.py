@@ -3,33 +3,26 @@
 import hashlib
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from seqloom.cli.data import app
 from seqloom.data.datasets import DATASETS, Dataset, RemoteFile
-from seqloom.errors import SeqloomError
+from support.commands import run_command, run_python
 
 
-def run(*arguments: object, given: str | None = None) -> Result:
-    return CliRunner().invoke(app, [str(a) for a in arguments], input=given)
-
-
-def printed(*arguments: object, given: str | None = None) -> str:
-    result = run(*arguments, given=given)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+def printed(*arguments: object, given: str = "") -> str:
+    done = run_command("data", *arguments, given=given)
+    assert done.code == 0, done.err
+    return done.out
 
 
 def sentence(*arguments: object) -> str:
-    """Return the error that the command leaves to the main program."""
-    result = run(*arguments)
-    assert isinstance(result.exception, SeqloomError), result.output
-    return str(result.exception)
+    """Return the error of the command."""
+    done = run_command("data", *arguments)
+    assert done.code == 2, done.out
+    return done.err
 
 
 @pytest.fixture
@@ -66,9 +59,9 @@ def test_check_exits_with_1_if_no_pair_is_left(
     tmp_path: Path, content: str, form: list[str], table: Path
 ) -> None:
     (tmp_path / "empty.tsv").write_text(content)
-    done = run("check", table, tmp_path / "empty.tsv", *form)
-    assert done.exit_code == 1
-    assert "empty.tsv" in done.output.replace("\n", "")
+    done = run_command("data", "check", table, tmp_path / "empty.tsv", *form)
+    assert done.code == 1
+    assert "empty.tsv" in (done.out + done.err).replace("\n", "")
 
 
 def test_check_prints_the_overlap_of_files(table: Path) -> None:
@@ -117,8 +110,8 @@ def test_show_random_pairs_depends_on_the_seed_alone(table: Path) -> None:
 
 
 def test_show_reports_dropped_lines(table: Path) -> None:
-    result = run("show", table, "-n", 100)
-    assert "21 of 22 lines kept (1 too few columns)" in result.output
+    done = run_command("data", "show", table, "-n", 100)
+    assert "21 of 22 lines kept (1 too few columns)" in done.out + done.err
 
 
 def test_list_as_table_and_as_json() -> None:
@@ -184,5 +177,4 @@ def test_the_commands_start_without_heavy_imports() -> None:
         "import sys, seqloom.cli.data;"
         "print([m for m in ('torch', 'numpy', 'pydantic', 'pyarrow') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert run_python(program) == "[]\n"

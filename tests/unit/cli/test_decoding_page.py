@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.main import get_command
 
 from seqloom.cli.main import app
 from seqloom.run.config import compose
+from support.commands import Command
 
-Command = Callable[..., Any]
 PAGE = (Path(__file__).parents[3] / "docs" / "guides" / "decoding.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", PAGE, flags=re.DOTALL)
 LINES = [line for kind, block in BLOCKS if kind == "bash" for line in block.splitlines()]

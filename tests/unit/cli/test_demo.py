@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from seqloom import demo
 from seqloom.cli.demo import _program, _unused_path
-from seqloom.cli.main import app
 from seqloom.demo import DemoData, DemoPrediction, DemoResult, DemoTask
 from seqloom.evaluate.metrics import evaluate
 from seqloom.training.checkpoint import TrainState
 from seqloom.types import Example
+from support.commands import Result, run_command
 
 
 def test_an_unused_path_is_found(tmp_path: Path) -> None:
@@ -59,28 +58,27 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeDemo:
     monkeypatch.setattr(demo, "prepare_data", prepare_data)
     monkeypatch.setattr(demo, "train_demo", fake.train)
     monkeypatch.setattr(demo, "evaluate_demo", fake.evaluate)
-    monkeypatch.setattr(sys, "argv", [".venv/bin/seqloom"])
     monkeypatch.setenv("PATH", "")
     return fake
 
 
 def run_demo(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["demo", "--task", "dates", *arguments])
+    return run_command("demo", "--task", "dates", *arguments, program=".venv/bin/seqloom")
 
 
 def test_it_marks_correct_and_wrong_outputs(fake: FakeDemo) -> None:
     result = run_demo("--minutes", "0.5", "--style", "slide", "--out", "runs/it")
-    assert result.exit_code == 0, result.output
+    assert result.code == 0, result.err
     assert fake.calls == [("dates", Path("runs/it"), 0.5, "slide")]
-    rows = [line.split() for line in result.output.splitlines()]
+    rows = [line.split() for line in result.out.splitlines()]
     assert ["✓", "one", "a"] in rows
     assert ["✗", "two", "b", "c", "or", "d"] in rows
-    assert "50.0 % of the dates are correct" in result.output
-    assert "runs/it/attention.png" in result.output
+    assert "50.0 % of the dates are correct" in result.out
+    assert "runs/it/attention.png" in result.out
 
 
 def test_it_prints_commands_for_the_shell_it_runs_in(fake: FakeDemo) -> None:
-    output = run_demo("--out", "runs/the first").output
+    output = run_demo("--out", "runs/the first").out
     commands = [shlex.split(line) for line in output.splitlines() if ".venv/bin/seqloom" in line]
     assert commands == [
         [
@@ -105,18 +103,18 @@ def test_it_prints_commands_for_the_shell_it_runs_in(fake: FakeDemo) -> None:
 
 
 def test_on_a_slow_machine_it_explains_the_result(fake: FakeDemo) -> None:
-    assert "slow or busy" not in run_demo("--out", "fast").output
+    assert "slow or busy" not in run_demo("--out", "fast").out
     fake.steps = 123
-    assert "slow or busy: 123 of" in run_demo("--out", "slow").output
-    assert "slow or busy" not in run_demo("--out", "asked", "--minutes", "1").output
+    assert "slow or busy: 123 of" in run_demo("--out", "slow").out
+    assert "slow or busy" not in run_demo("--out", "asked", "--minutes", "1").out
 
 
 def test_stopped_training_is_not_evaluated(fake: FakeDemo) -> None:
     fake.finished = ""
     result = run_demo("--out", "runs/it")
-    assert result.exit_code == 130
-    assert "seqloom resume runs/it" in result.output
-    assert "%" not in result.output
+    assert result.code == 130
+    assert "seqloom resume runs/it" in result.out
+    assert "%" not in result.out
 
 
 def test_without_a_folder_it_uses_the_first_unused_one(fake: FakeDemo, tmp_path: Path) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
-from typing import Any
 
-Command = Callable[..., Any]
+from support.commands import Command
 
 
 def test_a_run_is_diagnosed(runs: Path, command: Command, tmp_path: Path) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
-from typing import Any
 
 import pytest
 
 from seqloom.run.directory import Run
 from seqloom.run.load import load_decoder
-
-Command = Callable[..., Any]
+from support.commands import Command
 
 
 @pytest.fixture

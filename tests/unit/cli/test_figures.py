@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,10 @@ from matplotlib.image import imread
 from typer.main import get_command
 
 from seqloom.cli.main import app
+from support.commands import Command
 
-Command = Callable[..., Any]
 
-
-def _commands(command: Any, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def _commands(command: Command, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """Return the options of every command by its name."""
     if hasattr(command, "commands"):
         for inner in command.commands.values():

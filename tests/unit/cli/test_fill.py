@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 
 from seqloom.cli.fill import _plain
 from seqloom.decode.mask_filling import Candidate, Filled
-
-Command = Callable[..., Any]
+from support.commands import Command
 
 
 def test_a_filled_text_and_a_line_per_gap() -> None:

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
+
 Limit = Callable[[int], None]
 LIMITS = (0, 100, 1_000, 3_000, 10_000, 20_000, 1 << 30)
 WRITERS: dict[str, tuple[tuple[str, ...], str]] = {
-    "safetensors": (("export", "{run}", "--to", "hf-marian", "--out", "{out}"), "run"),
-    "ctranslate2": (("export", "{run}", "--to", "ctranslate2", "--out", "{out}"), "run"),
+    "safetensors": (("export", "{run}", "--to", "hf-marian", "--out", "{out}"), "exportable"),
+    "ctranslate2": (("export", "{run}", "--to", "ctranslate2", "--out", "{out}"), "exportable"),
     "gzip": (("export", "{run}", "--to", "arpa", "--out", "{out}"), "ngram"),
 }
 
@@ -37,13 +38,13 @@ def _outcomes(command: Command, full_disk: Limit, words: list[str]) -> Iterator[
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_an_output_is_complete_or_absent(
-    writer: str, exportable: Path, command: Command, tmp_path: Path, full_disk: Limit
+    writer: str, runs: Path, command: Command, tmp_path: Path, full_disk: Limit
 ) -> None:
     if writer == "ctranslate2":
         pytest.importorskip("ctranslate2")
     words, run = WRITERS[writer]
     out = tmp_path / ("out.arpa.gz" if writer == "gzip" else "out")
-    given = [word.format(run=exportable / run, out=out) for word in words]
+    given = [word.format(run=runs / run, out=out) for word in words]
     failures = 0
     for limit, done in _outcomes(command, full_disk, given):
         if done.code:
@@ -69,9 +70,9 @@ def test_a_run_whose_tokenizer_cannot_be_written_is_absent(
 
 
 def test_a_shortlist_is_kept_when_the_new_one_cannot_be_written(
-    exportable: Path, command: Command, tmp_path: Path, full_disk: Limit
+    runs: Path, command: Command, tmp_path: Path, full_disk: Limit
 ) -> None:
-    run = Path(shutil.copytree(exportable / "run", tmp_path / "run", symlinks=True))
+    run = Path(shutil.copytree(runs / "exportable", tmp_path / "run", symlinks=True))
     assert command("shortlist", run, "--translations", 1).code == 0
     before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
     full_disk(100)
@@ -81,12 +82,12 @@ def test_a_shortlist_is_kept_when_the_new_one_cannot_be_written(
 
 
 def test_a_model_that_cannot_be_converted_is_translated_by_torch(
-    exportable: Path, command: Command, tmp_path: Path, full_disk: Limit, monkeypatch: pytest.MonkeyPatch
+    runs: Path, command: Command, tmp_path: Path, full_disk: Limit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ctranslate2")
     monkeypatch.setenv("SEQLOOM_CACHE", str(tmp_path))
     full_disk(100)
-    done = command("translate", exportable / "run", "--beam", "1", "--json", given="a g\n")
+    done = command("translate", runs / "exportable", "--beam", "1", "--json", given="a g\n")
     assert done.code == 0 and '"engine": "torch"' in done.out
     assert "cannot be written: File too large" in done.err
     assert os.listdir(tmp_path / "ctranslate2") == []
@@ -94,13 +95,13 @@ def test_a_model_that_cannot_be_converted_is_translated_by_torch(
 
 @pytest.mark.parametrize("to", ["hf-marian", "ctranslate2"])
 def test_permissions_of_exported_files_follow_the_umask(
-    to: str, exportable: Path, command: Command, tmp_path: Path
+    to: str, runs: Path, command: Command, tmp_path: Path
 ) -> None:
     if to == "ctranslate2":
         pytest.importorskip("ctranslate2")
     before = os.umask(0o022)
     try:
-        assert command("export", exportable / "run", "--to", to, "--out", tmp_path / "out").code == 0
+        assert command("export", runs / "exportable", "--to", to, "--out", tmp_path / "out").code == 0
     finally:
         os.umask(before)
     files = [file for file in (tmp_path / "out").rglob("*") if file.is_file()]

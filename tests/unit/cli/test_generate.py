@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 
 from seqloom.cli.generate import _plain
 from seqloom.types import Hypothesis
-
-Command = Callable[..., Any]
+from support.commands import Command
 
 
 def test_texts_are_lines_that_begin_with_the_prompt(runs: Path, command: Command) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,8 +14,7 @@ from seqloom.cli import commands, main
 from seqloom.cli.help_text import HelpRow, help_text
 from seqloom.decode.strategies import MinimumBayesRisk
 from seqloom.run.config import from_tree
-
-Command = Callable[..., Any]
+from support.commands import Command
 
 
 def _leaves(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

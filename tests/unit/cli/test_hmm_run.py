@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import seqloom
+from support.commands import Command
 from support.golden import GOLDEN, golden_run
 
 TAGGER = golden_run("hmm")
@@ -17,7 +16,7 @@ TEXT, TAGS = "the old cat", ["DET", "ADJ", "NOUN"]
 DIAGONAL = [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
 
 
-def test_the_alignment_of_a_tag_is_its_word(command: Callable[..., Any]) -> None:
+def test_the_alignment_of_a_tag_is_its_word(command: Command) -> None:
     done = command("translate", TAGGER, "--json", "--alignment", given=f"{TEXT}\n")
     (best,) = json.loads(done.out)["hypotheses"]
     assert (best["tokens"], best["alignment"]) == (TAGS, DIAGONAL)
@@ -28,7 +27,7 @@ def test_an_unseen_word_is_aligned_to_its_first_byte() -> None:
     assert [row.index(1.0) for row in best.alignment] == [0, 1, len(best.source_tokens)]
 
 
-def test_the_coverage_penalty_counts_words_without_attention(command: Callable[..., Any]) -> None:
+def test_the_coverage_penalty_counts_words_without_attention(command: Command) -> None:
     """All words are tagged, so the outputs are the same, but a truncated output leaves words uncovered."""
     options = ("translate", TAGGER, "--json", "--nbest", "3")
     covered = ("--set", "search.coverage_penalty=0.5")
@@ -44,7 +43,7 @@ def test_the_coverage_penalty_counts_words_without_attention(command: Callable[.
     assert max(cut) < plain[0] - 1
 
 
-def test_inspect_attention(command: Callable[..., Any], tmp_path: Path) -> None:
+def test_inspect_attention(command: Command, tmp_path: Path) -> None:
     done = command("inspect", "attention", TAGGER, TEXT, "--json")
     assert (done.code, json.loads(done.out)["weights"]) == (0, [[DIAGONAL]])
     picture = tmp_path / "attention.png"
@@ -52,13 +51,13 @@ def test_inspect_attention(command: Callable[..., Any], tmp_path: Path) -> None:
     assert picture.stat().st_size > 1000
 
 
-def test_inspect_search(command: Callable[..., Any], tmp_path: Path) -> None:
+def test_inspect_search(command: Command, tmp_path: Path) -> None:
     done = command("inspect", "search", TAGGER, TEXT, "--out", tmp_path / "tree.html", "--json")
     assert done.code == 0
     assert json.loads(done.out)["answer"] == " ".join(TAGS)
 
 
-def test_trace(command: Callable[..., Any], tmp_path: Path) -> None:
+def test_trace(command: Command, tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
     done = command("translate", TAGGER, "--trace", trace, given=f"{TEXT}\n")
     assert (done.code, done.out) == (0, " ".join(TAGS) + "\n")
@@ -67,7 +66,7 @@ def test_trace(command: Callable[..., Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("space", ["probability", "log"])
-def test_an_ensemble_of_a_tagger_and_an_lstm(command: Callable[..., Any], tmp_path: Path, space: str) -> None:
+def test_an_ensemble_of_a_tagger_and_an_lstm(command: Command, tmp_path: Path, space: str) -> None:
     text = {"text.tokenizer": "word", "text.joint": False, "text.vocab_size": 1_000_000}
     settings = {**text, "model.width": 8, "train.max_steps": 1, "train.threads": 1}
     lstm = tmp_path / "lstm"

@@ -7,12 +7,12 @@ import shlex
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from seqloom.cli.main import app
+from support.commands import run_command
+from support.configs import TINY_TRANSFORMER, flags
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "marian.md"
-TINY = "--set train.max_steps=2 --set model.width=16 --set model.ffn=16 --set search.max_length_factor=1"
+OPTIONS = " ".join(flags({**TINY_TRANSFORMER, "train.max_steps": 2, "search.max_length_factor": 1}))
 
 
 def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,10 +24,10 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
     (block,) = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     said = {}
     for line in block.splitlines():
-        line += f" {TINY}" if "--model" in line else " --set train.max_steps=2" if "train" in line else ""
-        done = CliRunner().invoke(app, shlex.split(line)[1:])
-        assert done.exit_code == 0, f"{line}\n{done.output}"
-        said[line.split()[1]] = done.stdout
+        line += f" {OPTIONS}" if "--model" in line else " --set train.max_steps=2" if "train" in line else ""
+        done = run_command(*shlex.split(line)[1:])
+        assert done.code == 0, f"{line}\n{done.err}"
+        said[line.split()[1]] = done.out
     assert "9 sentences: logits differ by at most" in said["export"]
     assert re.match(r"imported: runs/back \([\d,]+ parameters, \d+ symbols\)\n", said["import"])
     assert "seqloom train pairs.tsv --config runs/back/config.yaml --init-from runs/back" in said["import"]
@@ -41,5 +41,5 @@ def test_ignored_options_are_reported(tmp_path: Path, monkeypatch: pytest.Monkey
 
     made = marian.ImportedMarian(Run(tmp_path), 1234, 56, ["min_length = 3 is left out"])
     monkeypatch.setattr(marian, "import_marian", lambda folder, out: made)
-    done = CliRunner().invoke(app, ["import", "there", "--out", "here"])
-    assert "imported: here (1,234 parameters, 56 symbols)\n  min_length = 3 is left out\n" in done.stdout
+    done = run_command("import", "there", "--out", "here")
+    assert "imported: here (1,234 parameters, 56 symbols)\n  min_length = 3 is left out\n" in done.out

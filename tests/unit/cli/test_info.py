@@ -11,28 +11,15 @@ import pytest
 from seqloom import SeqloomError
 from seqloom.cli.info import info
 from seqloom.inspect import cost_measure
-from seqloom.run.config import compose
-from seqloom.run.train import create
-
-SETTINGS = {
-    "model.size": "tiny",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "data.valid_share": 0.2,
-}
+from support.configs import TINY
+from support.runs import create_run, write_digits
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run before its first step."""
     folder = tmp_path_factory.mktemp("run")
-    (folder / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
-    config = compose(values={**SETTINGS, "data.train": str(folder / "pairs.tsv")})
-    return create(config, folder / "run", quiet=True).folder
+    return create_run(folder / "run", write_digits(folder / "pairs.tsv"), TINY).folder
 
 
 def _reports(run: Path, *values: dict[str, Any]) -> None:

@@ -6,25 +6,16 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from seqloom.cli.inspect import _print
-from seqloom.cli.main import app
-from seqloom.errors import SeqloomError
 from seqloom.inspect.gradients import Curve, GradientFlow
 from seqloom.run import train as pipeline
+from support.commands import run_command
+from support.configs import TINY_RECURRENT
 
-SETTINGS: dict[str, Any] = {
-    "model.width": 8,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "data.valid_share": 0.2,
-    "train.max_steps": 2,
-    "train.checkpoint_every": 2,
-}
+SETTINGS = {**TINY_RECURRENT, "train.max_steps": 2, "train.checkpoint_every": 2}
 CONFIG = """
 data: {train: TABLE, valid_share: 0.2}
 text: {tokenizer: word, byte_fallback: false}
@@ -44,12 +35,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def inspect(*arguments: object) -> str:
-    """Return the output of `inspect gradients`; errors are not caught."""
-    result = CliRunner().invoke(
-        app, ["inspect", "gradients", *map(str, arguments)], catch_exceptions=False, env={"COLUMNS": "200"}
-    )
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    """Return the output of `inspect gradients`."""
+    done = run_command("inspect", "gradients", *arguments)
+    assert done.code == 0, done.err
+    return done.out
 
 
 def test_a_run_and_a_configuration_side_by_side(folder: Path, tmp_path: Path) -> None:
@@ -74,7 +63,8 @@ def test_the_weights_of_a_run_are_those_that_were_trained(folder: Path) -> None:
     assert first["curves"]["hidden"]["norm"] != pytest.approx(second["curves"]["hidden"]["norm"], rel=0.01)
 
 
-def test_the_table_has_a_column_for_each_curve(folder: Path) -> None:
+def test_the_table_has_a_column_for_each_curve(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     told = inspect(folder / "run", "--max-distance", 2)
     for head in ("hidden state", "target input", "W^ℓ alone", "source, from its end", "largest |λ| of W"):
         assert head in told
@@ -93,8 +83,8 @@ def test_a_figure_that_cannot_be_written_is_refused_before_any_work(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.setattr("seqloom.inspect.gradients.measure_gradients", None)
-    with pytest.raises(SeqloomError, match="need matplotlib"):
-        inspect(folder / "run", "--out", folder / "a.png")
+    done = run_command("inspect", "gradients", folder / "run", "--out", folder / "a.png")
+    assert done.code == 2 and "need matplotlib" in done.err
 
 
 @pytest.mark.parametrize(
@@ -112,10 +102,10 @@ def test_a_figure_that_cannot_be_written_is_refused_before_any_work(
 def test_user_errors(arguments: list[str], message: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     (folder / "empty.yaml").write_text("model: {name: transformer, size: tiny}\n")
-    with pytest.raises(SeqloomError) as error:
-        inspect(*arguments)
-    assert message in error.value.message
-    assert error.value.hint or "configuration" in message or "folder" in message
+    done = run_command("inspect", "gradients", *arguments)
+    error, *hint = done.err.splitlines()
+    assert done.code == 2 and error.startswith("error: ") and message in error
+    assert hint or "configuration" in message or "folder" in message
 
 
 def test_an_overflow_is_printed_as_such(capsys: pytest.CaptureFixture[str]) -> None:

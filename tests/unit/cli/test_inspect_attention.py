@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from seqloom.run.load import load_decoder
+from support.commands import Command
 
-Command = Callable[..., Any]
 TEXT = "a man is running."
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from seqloom.run import train as pipeline
+from support.commands import Command
 
-Command = Callable[..., Any]
 PAIRS = ("the man can fish\tD N X V", "the can is old\tD N X A", "the fish can swim\tD N X V")
 
 

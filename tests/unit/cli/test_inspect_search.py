@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from seqloom.run.load import load
+from support.commands import Command
 
-Command = Callable[..., Any]
 TEXT = "a man is running."
 SHORT = ("--set", "search.longest=6")
 

@@ -3,50 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from seqloom.run.config import compose
-from seqloom.run.train import continue_run, create
+from support.commands import Command
 
-Command = Callable[..., Any]
 TEXT = "a man sits on a red bench."
 
 
-@pytest.fixture(scope="module")
-def phrases(runs: Path) -> Path:
-    """Run of a phrase-based model."""
-    values = {
-        "model.name": "phrase",
-        "model.size": "tiny",
-        "model.tune_rounds": 1,
-        "data.train": str(runs / "pairs.tsv"),
-        "data.valid_share": 0.2,
-        "train.threads": 1,
-    }
-    continue_run(create(compose(values=values), runs / "phrases", quiet=True), quiet=True)
-    return runs / "phrases"
-
-
-def test_the_table_the_json_and_the_figure(phrases: Path, command: Command, tmp_path: Path) -> None:
+def test_the_table_the_json_and_the_figure(phrase: Path, command: Command, tmp_path: Path) -> None:
     picture = tmp_path / "stacks.png"
-    told = command("inspect", "stacks", phrases, TEXT, "--out", picture)
+    told = command("inspect", "stacks", phrase, TEXT, "--out", picture)
     assert told.code == 0, told.err
     assert picture.read_bytes().startswith(b"\x89PNG")
-    data = json.loads(command("inspect", "stacks", phrases, TEXT, "--json").out)
+    data = json.loads(command("inspect", "stacks", phrase, TEXT, "--json").out)
     assert told.out.splitlines()[0] == data["answer"]
     assert f"score {data['score']:.4f}" in told.out
-    assert command("translate", phrases, given=f"{TEXT}\n").out == f"{data['answer']}\n"
+    assert command("translate", phrase, given=f"{TEXT}\n").out == f"{data['answer']}\n"
     rows = [line.split() for line in told.out.splitlines()]
     for stack in data["stacks"]:
         assert any(row[:2] == [str(stack["words"]), f"{stack['offered']:,}"] for row in rows)
 
 
-def test_the_stack_size_can_be_set(phrases: Path, command: Command) -> None:
-    data = json.loads(command("inspect", "stacks", phrases, TEXT, "--beam", 2, "--json").out)
+def test_the_stack_size_can_be_set(phrase: Path, command: Command) -> None:
+    data = json.loads(command("inspect", "stacks", phrase, TEXT, "--beam", 2, "--json").out)
     assert max(stack["kept"] for stack in data["stacks"]) == 2
 
 
@@ -54,12 +35,12 @@ def test_the_stack_size_can_be_set(phrases: Path, command: Command) -> None:
     ("arguments", "message"),
     [
         (("pairs", TEXT), "has no stacks"),
-        (("phrases", " "), "The text is empty"),
-        (("phrases", TEXT, "--out", "stacks.gif"), "cannot be written as .gif"),
+        (("phrase", " "), "The text is empty"),
+        (("phrase", TEXT, "--out", "stacks.gif"), "cannot be written as .gif"),
         (("nothing", TEXT), "There is no run directory"),
     ],
 )
-def test_user_errors(phrases: Path, command: Command, arguments: tuple[str, ...], message: str) -> None:
-    done = command("inspect", "stacks", phrases.parent / arguments[0], *arguments[1:])
+def test_user_errors(phrase: Path, command: Command, arguments: tuple[str, ...], message: str) -> None:
+    done = command("inspect", "stacks", phrase.parent / arguments[0], *arguments[1:])
     assert done.code == 2
     assert message in " ".join(done.err.split())

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import seqloom
 from seqloom.cli import main
 from seqloom.errors import SeqloomError
+from support.commands import Command, run_python, start_process
 
-Command = Callable[..., Any]
 
-
-def test_version() -> None:
-    result = CliRunner().invoke(main.app, ["--version"])
-    assert (result.exit_code, result.output) == (0, f"seqloom {seqloom.__version__}\n")
+def test_version(command: Command) -> None:
+    assert command("--version") == (0, f"seqloom {seqloom.__version__}\n", "")
 
 
 def test_help_does_not_import_torch() -> None:
@@ -33,8 +25,7 @@ def test_help_does_not_import_torch() -> None:
         "except SystemExit: pass\n"
         "print('torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "False"
+    assert run_python(code).splitlines()[-1] == "False"
 
 
 def test_no_command_prints_the_help(command: Command) -> None:
@@ -105,19 +96,12 @@ def test_an_interrupt_ends_with_130(
 
 
 def test_a_closed_pipe_is_not_a_traceback() -> None:
-    writer = subprocess.Popen(
-        [sys.executable, "-m", "seqloom", "data", "make", "copy", "--count", "50000"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=os.environ,
-    )
-    assert writer.stdout is not None and writer.stderr is not None
-    writer.stdout.readline()
-    writer.stdout.close()
-    said = writer.stderr.read()
-    writer.wait(timeout=60)
-    writer.stderr.close()
-    assert said == b""
+    with start_process("data", "make", "copy", "--count", 50_000) as writer:
+        assert writer.stdout is not None and writer.stderr is not None
+        writer.stdout.readline()
+        writer.stdout.close()
+        assert writer.stderr.read() == ""
+        writer.wait(timeout=60)
 
 
 HUGE = "9" * 20
@@ -160,9 +144,12 @@ HUGE = "9" * 20
     ids=" ".join,
 )
 def test_an_absurd_number_is_used_or_refused(
-    words: tuple[str, ...], runs: Path, tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...], runs: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(runs, tmp_path / "runs", symlinks=True)
+    for name in ("lm", "mlm", "pairs"):
+        shutil.copytree(runs / name, tmp_path / "runs" / name, symlinks=True)
+    for name in ("pairs.tsv", "text.txt"):
+        shutil.copy(runs / name, tmp_path / "runs")
     monkeypatch.chdir(tmp_path / "runs")
     done = command(*words)
     assert done.code in (0, 2), done.err

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from typer.testing import CliRunner
+import pytest
 
-from seqloom.cli.main import app
 from seqloom.registry import architectures
+from support.commands import Command
 
 PROMISED = {
     "transformer",
@@ -26,9 +26,8 @@ PROMISED = {
 }
 
 
-def test_json_lists_every_architecture() -> None:
-    result = CliRunner().invoke(app, ["models", "--json"])
-    rows = json.loads(result.stdout)
+def test_json_lists_every_architecture(command: Command) -> None:
+    rows = json.loads(command("models", "--json").out)
     assert [row["name"] for row in rows] == list(architectures())
     assert {row["name"] for row in rows} >= PROMISED
     for row in rows:
@@ -38,8 +37,9 @@ def test_json_lists_every_architecture() -> None:
         assert {"tiny", "small", "base"} <= set(row["sizes"])
 
 
-def test_the_table_lists_every_architecture() -> None:
-    told = CliRunner().invoke(app, ["models"], env={"COLUMNS": "200"}).stdout
+def test_the_table_lists_every_architecture(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    told = command("models").out
     for architecture in architectures().values():
         assert architecture.name in told
         assert architecture.summary[:40] in told

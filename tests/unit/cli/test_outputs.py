@@ -6,11 +6,10 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
 
 COMMANDS: dict[str, tuple[str, ...]] = {
     "data make": ("data", "make", "copy", "--count", "50", "--out", "{out}.txt"),
@@ -29,7 +28,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 @pytest.fixture(params=COMMANDS.values(), ids=COMMANDS.keys())
 def arguments(request: pytest.FixtureRequest, runs: Path) -> Callable[[Path], list[str]]:
     """Return the arguments of a command that writes to a path; its suffix is added."""
-    (runs / "lines.txt").write_text("a man\ntwo dogs\n")
     return lambda out: [word.format(runs=runs, out=out) for word in request.param]
 
 

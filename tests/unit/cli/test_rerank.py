@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from seqloom.decode.rerank import Channel, ChannelWeights, NoisyChannel
 from seqloom.run.load import load, load_scorer
 from seqloom.types import Hypothesis
+from support.commands import Command
 
-Command = Callable[..., Any]
 LINES = ["a man is running.", "", "two dogs"]
 
 

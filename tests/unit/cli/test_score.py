@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import pytest
 
 from seqloom.cli import score as module
 from seqloom.run.load import load_scorer
+from support.commands import Command
 
-Command = Callable[..., Any]
 LINES = ["a man is running.", "the girl plays the guitar.", "zzz", "two dogs"]
 
 

@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from seqloom.cli import score_derivations as module
-from seqloom.run.config import compose
 from seqloom.run.load import load_derivations
-from seqloom.run.train import continue_run, create
-
-Command = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def phrase(runs: Path) -> Path:
-    """Run of a phrase model, fitted on pairs.tsv."""
-    values = {"model.name": "phrase", "model.size": "tiny", "data.train": str(runs / "pairs.tsv")}
-    continue_run(create(compose(values=values), runs / "derivations", quiet=True), quiet=True)
-    return runs / "derivations"
+from support.commands import Command
 
 
 @pytest.fixture

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from seqloom.run.config import compose
-from seqloom.run.train import continue_run, create
+from support.commands import Command
+from support.configs import TINY
+from support.runs import train_run
 
-Command = Callable[..., Any]
 USE = ("--set", "search.shortlist=true")
 
 
@@ -88,17 +86,9 @@ def test_the_trace_uses_the_shortlist(run: Path, command: Command, lines: list[s
 
 def test_the_engine_ctranslate2_is_refused(run: Path, command: Command, runs: Path) -> None:
     pytest.importorskip("ctranslate2")
-    values = {
-        "model.name": "transformer",
-        "model.size": "tiny",
-        "data.train": str(runs / "pairs.tsv"),
-        "train.max_steps": 1,
-        "text.vocab_size": 60,
-        "text.byte_fallback": False,
-        "search.shortlist": True,  # validation does without: the table is made later
-    }
-    other = run.with_name("transformer")
-    continue_run(create(compose(values=values), other, quiet=True), quiet=True)
+    # Validation does without the shortlist: the table is made later.
+    settings = {**TINY, "train.max_steps": 1, "search.shortlist": True}
+    other = train_run(run.with_name("transformer"), runs / "pairs.tsv", settings).folder
     done = command("translate", other, "--engine", "ctranslate2", given="a man\n")
     assert done.code == 2 and "The engine ctranslate2 does not support search.shortlist" in done.err
 
@@ -109,10 +99,8 @@ def test_models_that_do_not_translate_are_refused(runs: Path, command: Command, 
     assert done.code == 2 and f"({name}) cannot use a shortlist" in done.err
 
 
-def test_a_phrase_model_has_no_output_layer(runs: Path, command: Command, tmp_path: Path) -> None:
-    values = {"model.name": "phrase", "model.size": "tiny", "data.train": str(runs / "pairs.tsv")}
-    continue_run(create(compose(values=values), tmp_path / "phrase", quiet=True), quiet=True)
-    done = command("shortlist", tmp_path / "phrase")
+def test_a_phrase_model_has_no_output_layer(phrase: Path, command: Command) -> None:
+    done = command("shortlist", phrase)
     assert done.code == 2 and "(phrase) cannot use a shortlist" in done.err
-    done = command("translate", tmp_path / "phrase", *USE, given="a man\n")
+    done = command("translate", phrase, *USE, given="a man\n")
     assert done.code == 2 and "A phrase-based model does not support search.shortlist" in done.err

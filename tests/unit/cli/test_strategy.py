@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from seqloom.decode.config import SamplingConfig
 from seqloom.decode.mbr import by_least_risk
 from seqloom.run.load import load, load_ensemble
 from seqloom.types import Request
+from support.commands import Command
 
-Command = Callable[..., Any]
 LINES = ["a man is running.", "", "a man is running.", "two dogs"]
 SHORT = ("--set", "search.longest=8")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
+from support.configs import TINY_TRANSFORMER, flags
 
 
 @pytest.mark.parametrize(
@@ -22,16 +21,9 @@ Command = Callable[..., Any]
 def test_the_next_command_fits_the_model(
     runs: Path, command: Command, tmp_path: Path, model: str, data: str, shows: str, measures: str
 ) -> None:
-    options = {
-        "model.width": 16,
-        "model.heads": 2,
-        "model.layers": 1,
-        "text.vocab_size": 60,
-        "train.max_steps": 1,
-    }
-    flags = [part for key, value in options.items() for part in ("--set", f"{key}={value}")]
+    options = flags({**TINY_TRANSFORMER, "text.vocab_size": 60, "train.max_steps": 1})
     out = tmp_path / "run"
-    done = command("train", runs / data, "--model", model, "--size", "tiny", "--out", out, *flags)
+    done = command("train", runs / data, "--model", model, "--out", out, *options)
     assert done.code == 0, done.err
     commands = [f"  seqloom {line.format(out)}" for line in (shows, measures)]
     assert done.out.splitlines() == [f"trained: {out}", *commands]

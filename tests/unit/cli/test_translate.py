@@ -5,15 +5,14 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from seqloom.cli.output import write_json_line
 from seqloom.cli.translate import _as_dict, _plain
 from seqloom.types import Hypothesis
+from support.commands import Command
 
 
 def test_one_line_per_hypothesis_whatever_it_contains() -> None:
@@ -41,9 +40,7 @@ def test_json_is_one_line_per_input_line() -> None:
     assert [one["score"] for one in value["hypotheses"]] == [-1.0, None]  # JSON has no infinity
 
 
-def test_a_far_too_short_output_is_flagged_by_the_ratio_of_the_run(
-    runs: Path, command: Callable[..., Any]
-) -> None:
+def test_a_far_too_short_output_is_flagged_by_the_ratio_of_the_run(runs: Path, command: Command) -> None:
     document = "a man is running. " * 50
     done = command("translate", runs / "pairs", "--json", "--set", "search.longest=3", given=f"{document}\n")
     assert done.code == 0, done.err
@@ -61,14 +58,14 @@ def test_a_far_too_short_output_is_flagged_by_the_ratio_of_the_run(
     ],
 )
 def test_several_outputs_are_numbered_for_every_option(
-    runs: Path, command: Callable[..., Any], words: tuple[object, ...]
+    runs: Path, command: Command, words: tuple[object, ...]
 ) -> None:
     done = command("translate", runs / "pairs", *words, "--set", "search.longest=3", given="a man\na dog\n")
     assert done.code == 0, done.err
     assert [line.split("\t")[0] for line in done.out.splitlines()] == ["1", "1", "2", "2"]
 
 
-def test_a_phrase_model_fills_a_long_n_best_list(command: Callable[..., Any]) -> None:
+def test_a_phrase_model_fills_a_long_n_best_list(command: Command) -> None:
     phrase = Path(__file__).parents[2] / "golden" / "fixtures" / "phrase"
     done = command("translate", phrase, "--nbest", 80, given="the old cat hides the dog .\n")
     assert (done.code, len(done.out.splitlines())) == (0, 80), done.err

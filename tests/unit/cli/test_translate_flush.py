@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from support.commands import Command, start_process
 
 SECONDS = 60  # enough for a busy machine to import torch; a deadlock ends here
 
@@ -20,16 +19,8 @@ SECONDS = 60  # enough for a busy machine to import torch; a deadlock ends here
 @contextmanager
 def translating(run: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """Start `seqloom translate --flush` with pipes; kill it if it hangs."""
-    command = [sys.executable, "-m", "seqloom", "translate", str(run), "--flush", "--beam", "1", *options]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=1,
-        encoding="utf-8",
-        env=environment,
-    ) as process:
+    command = ("translate", run, "--flush", "--beam", 1, *options)
+    with start_process(*command, bufsize=1, stderr=None) as process:
         watchdog = threading.Timer(SECONDS, process.kill)
         watchdog.start()
         try:
@@ -56,7 +47,7 @@ def test_each_line_is_translated_before_the_next_is_sent(runs: Path) -> None:
             assert (answer["line"], answer["source"]) == (number, line)
 
 
-def test_plain_output_is_the_same_as_without_flush(runs: Path, command: Callable[..., Any]) -> None:
+def test_plain_output_is_the_same_as_without_flush(runs: Path, command: Command) -> None:
     lines = ["a dog is running.", "the girl sits on a red bench."]
     with translating(runs / "pairs", "--column", "1", "--format", "tsv") as process:
         flushed = "".join(ask(process, line) for line in lines)
@@ -66,7 +57,7 @@ def test_plain_output_is_the_same_as_without_flush(runs: Path, command: Callable
 
 @pytest.mark.parametrize("other", [("--trace", "trees.json"), ("--processes", "2")])
 def test_flush_refuses_options_that_need_several_lines(
-    runs: Path, command: Callable[..., Any], other: tuple[str, str]
+    runs: Path, command: Command, other: tuple[str, str]
 ) -> None:
     result = command("translate", runs / "pairs", "--flush", *other, given="a man\n")
     assert result.code == 2

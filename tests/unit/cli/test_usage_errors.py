@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-Command = Callable[..., Any]
+from support.commands import Command
 
 
 @pytest.mark.parametrize(

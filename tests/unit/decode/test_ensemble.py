@@ -15,21 +15,17 @@ from seqloom.decode.ensemble import Ensemble, EnsembleTranslator
 from seqloom.decode.options import BeamOptions, beam_options
 from seqloom.decode.rules import Rules
 from seqloom.decode.torch_translator import TorchTranslator
-from seqloom.registry import architecture
-from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, Request, Vocabularies, select_rows
+from support.step_models import random_model
+from support.tokenizers import char_tokenizers
 
 NAMES = ("transformer", "lstm-bilinear", "lstm-last")
 SOURCES = [[4, 5, 6], [7, 8]]
 
 
 def member(name: str, seed: int = 1, source: int = 12) -> Any:
-    torch.manual_seed(seed)
-    entry = architecture(name)
-    values = {**entry.overrides, "name": name, "size": "tiny", "width": 16}
-    vocabularies = Vocabularies(source, 12, source == 12)
-    return entry.build(entry.settings.model_validate(values), vocabularies).double().eval()
+    return random_model(name, Vocabularies(source, 12, source == 12), seed, width=16)
 
 
 def first_steps(model: Any, tokens: list[int]) -> list[torch.Tensor]:
@@ -92,17 +88,12 @@ SEARCH = SearchConfig(beam=3, longest=6)
 
 def pair(sources: str) -> TokenizerPair:
     """Return character tokenizers with the same target vocabulary."""
-    config = TextConfig(tokenizer="char", byte_fallback=False, joint=False)
-    return TokenizerPair.train(config, lambda: [(sources, "abc cab")] * 20)
+    return char_tokenizers(sources, "abc cab", joint=False)
 
 
 def translator(name: str, tokenizers: TokenizerPair, seed: int = 1) -> TorchTranslator:
-    torch.manual_seed(seed)
-    entry = architecture(name)
-    values = {**entry.overrides, "name": name, "size": "tiny", "width": 16}
     vocabularies = Vocabularies(tokenizers.source.size, tokenizers.target.size, False)
-    model: Any = entry.build(entry.settings.model_validate(values), vocabularies).double().eval()
-    return TorchTranslator(model, tokenizers, SEARCH)
+    return TorchTranslator(random_model(name, vocabularies, seed, width=16), tokenizers, SEARCH)
 
 
 def texts(found: Any) -> list[list[tuple[str, float]]]:

@@ -15,11 +15,11 @@ from seqloom.decode.generation import ContinuationModel, Generator
 from seqloom.decode.options import BeamOptions
 from seqloom.decode.ranking import Ranking
 from seqloom.errors import SeqloomError
-from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
-from seqloom.types import BOS, EOS, Batch, Step, StepModel, Tree, Vocabularies, select_rows
+from seqloom.types import BOS, EOS, Batch, Step, StepModel, Tree, select_rows
+from support.step_models import random_model
 
 LINES = ["a bad cab", "dad cab a bad", "cab dad"]
 
@@ -58,11 +58,7 @@ class Cycle(StepModel):
 def language_model() -> tuple[Any, Tokenizer]:
     """Return a small language model with random weights."""
     tokenizer = _tokenizer("char")
-    torch.manual_seed(4)
-    entry = architecture("lm")
-    settings = entry.settings.model_validate({"name": "lm", "size": "tiny"})
-    model = entry.build(settings, Vocabularies(tokenizer.size, tokenizer.size, shared=True)).double().eval()
-    return model.requires_grad_(False), tokenizer
+    return random_model("lm", tokenizer.size, seed=4).requires_grad_(False), tokenizer
 
 
 def _generator(model: Any, tokenizer: Tokenizer, *, max_length: int = 12, **search: Any) -> Generator:

@@ -20,30 +20,27 @@ from seqloom.decode.sampling import (
     uniforms,
 )
 from seqloom.errors import SeqloomError
-from seqloom.types import BOS, EOS, PAD, UNK, Batch, Step, Tree
+from seqloom.types import BOS, EOS, PAD, UNK, Step, Tree
+from support.step_models import TableModel
 
 A, B, V = 4, 5, 6
 HALVES = {A: 0.5, EOS: 0.5}
 
 
-class Counting:
+class Counting(TableModel):
     """StepModel with the same distribution everywhere, which records the number of rows of each step."""
 
     def __init__(self, probs: dict[int, float]) -> None:
-        self.log_probs = torch.full((V,), -torch.inf)
-        for token, p in probs.items():
-            self.log_probs[token] = math.log(p)
+        values = {token: math.log(p) for token, p in probs.items()}
+        super().__init__(TableModel.of(dict.fromkeys(range(V), values), V, rest=-math.inf).log_probs)
         self.rows: list[tuple[int, int]] = []
         self.fed: list[list[int]] = []
-
-    def start(self, batch: Batch) -> tuple[Tree, Tree]:
-        return torch.zeros(len(batch.source)), torch.zeros(len(batch.source), 1)
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
         assert len(state) == len(last) and len(last) % len(memory) == 0
         self.rows.append((len(memory), len(last)))
         self.fed.append(last.tolist())
-        return Step(self.log_probs.repeat(len(last), 1), state, None)
+        return super().step(memory, state, last)
 
 
 def _sample(

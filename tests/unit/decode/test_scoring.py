@@ -16,6 +16,7 @@ from seqloom.models.base import SequenceModel
 from seqloom.text.config import MASK, TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import UNK, Batch, Step, StepModel, Tree
+from support.tokenizers import char_tokenizers
 
 WIDTH = 4
 
@@ -38,8 +39,7 @@ class Texts(SequenceModel):
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    config = TextConfig(tokenizer="char", byte_fallback=False)
-    return TokenizerPair.train(config, lambda: [("abc cab", "cba bac")] * 20, symbols=(MASK,))
+    return char_tokenizers("abc cab", "cba bac", symbols=(MASK,))
 
 
 PAIRS = [("", text) for text in ("abc", "a", "cab bac", "", "b a", "ccccccccc")]

@@ -15,10 +15,11 @@ from seqloom.decode.rules import Rules
 from seqloom.decode.shortlist import Shortlist, VocabularySubset, special_tokens
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
-from seqloom.registry import architecture
 from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, PAD, UNK, Request, StepModel
+from support.step_models import random_model
+from support.tokenizers import char_tokenizers
 
 LINES = ["abcd", "d", "", "bad cab", "a b c d"]
 N = 2
@@ -26,8 +27,7 @@ N = 2
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    config = TextConfig(tokenizer="char", byte_fallback=False)
-    return TokenizerPair.train(config, lambda: [("abcd dcab", "efgh hgef abcd")] * 20)
+    return char_tokenizers("abcd dcab", "efgh hgef abcd")
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +41,7 @@ def table(tokenizers: TokenizerPair) -> Shortlist:
 
 
 def _translator(tokenizers: TokenizerPair, table: Shortlist | None, **search: Any) -> TorchTranslator:
-    torch.manual_seed(5)
-    entry = architecture("transformer")
-    settings = entry.settings.model_validate({"name": "transformer", "size": "tiny"})
-    model = entry.build(settings, tokenizers.vocabularies).double().eval()
+    model = random_model("transformer", tokenizers.vocabularies, seed=5)
     with torch.no_grad():
         model.output.weight.mul_(3)
     options = SearchConfig(shortlist=True, max_length_extra=4, max_length_factor=1, **search)

@@ -11,9 +11,9 @@ from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.pipeline import batches_by_length
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
-from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import EOS, Batch, Request, Step, StepModel, Tree
+from support.tokenizers import char_tokenizers
 
 LINES = ["abc", "", "a", "cab bac", "b a", "ccccccccc"]
 
@@ -44,8 +44,7 @@ class Copier(StepModel):
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    config = TextConfig(tokenizer="char", byte_fallback=False)
-    return TokenizerPair.train(config, lambda: [("abc cab", "cba bac")] * 20)
+    return char_tokenizers("abc cab", "cba bac")
 
 
 def _translator(tokenizers: TokenizerPair, *, endless: bool = False, **search: Any) -> TorchTranslator:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +14,7 @@ from seqloom.distributed.fsdp import FSDP
 from seqloom.distributed.process_group import ProcessGroup
 from seqloom.training.config import TrainConfig
 from seqloom.training.optimizer import Updater
+from support.commands import run_python
 
 
 class Network(nn.Module):
@@ -111,8 +110,7 @@ def _assert_equal(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None
 
 def test_a_single_process_does_not_import_fsdp() -> None:
     code = "import sys, seqloom.run.train; print('torch.distributed.checkpoint' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
-    assert done.stdout == "False\n"
+    assert run_python(code) == "False\n"
 
 
 def test_one_process_never_shards() -> None:

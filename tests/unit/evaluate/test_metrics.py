@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 from seqloom import __version__
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import METRICS, Score, evaluate, parse_metrics
+from support.commands import run_python
 
 HYPOTHESES = ["HH AH0 L OW1", "W ER1 L D", "K AE1 T", ""]
 REFERENCES = [["HH AH0 L OW1", "HH EH0 L OW1"], ["W ER1 L T"], ["K AE1 T S"], ["AH0"]]
@@ -171,4 +170,4 @@ assert edits.edit_distance is edits.plain_edit_distance
 assert report.evaluate(["a b"], [["a c"]], "per")[0].value == 50
 assert "torch" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)

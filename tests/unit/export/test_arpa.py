@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from typer.testing import CliRunner
 
-from seqloom.cli.main import app
 from seqloom.errors import SeqloomError
 from seqloom.export.arpa import export_arpa, import_arpa, word_names
 from seqloom.run.build import load_fitted
@@ -21,6 +19,7 @@ from seqloom.run.train import continue_run, create
 from seqloom.statistical.ngram.model import NgramModel
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import BOS, PAD, UNK
+from support.commands import run_command
 
 PAGE = Path(__file__).parents[3] / "docs" / "ladder" / "n-grams.md"
 LINES = ["a b c", "a b", "b c a b", "<s> <unk> c", "a a b c", "b b c", "x\u00a0y a▁b"] * 4
@@ -141,9 +140,9 @@ def test_the_commands_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
     (block,) = re.findall(r"```bash\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     said = []
     for line in block.splitlines():
-        done = CliRunner().invoke(app, shlex.split(line)[1:])
-        assert done.exit_code == 0, f"{line}\n{done.output}"
-        said.append(done.stdout)
+        done = run_command(*shlex.split(line)[1:])
+        assert done.code == 0, f"{line}\n{done.err}"
+        said.append(done.out)
     assert "perplexity" in said[2] and len(said[3].splitlines()) == 3
     assert re.match(
         r"exported: words.arpa.gz \(\d+ \+ \d+ \+ \d+ \+ \d+ n-grams\), compared with the run\n", said[4]

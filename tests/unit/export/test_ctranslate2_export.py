@@ -19,26 +19,20 @@ from seqloom.export.ctranslate2 import convert as ctranslate2
 from seqloom.export.ctranslate2.export import export_ctranslate2, is_export, load_exported
 from seqloom.export.ctranslate2.translator import CTranslate2Translator
 from seqloom.export.verify import compare, sentences
-from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.load import load, load_scorer
-from seqloom.run.train import continue_run, create
 from seqloom.types import Hypothesis
+from support.configs import TINY
+from support.runs import train_run
 
 pytest.importorskip("ctranslate2")
 
 SETTINGS: dict[str, Any] = {
-    "model.size": "tiny",
+    **TINY,
     "model.width": 32,
-    "model.heads": 2,
     "model.ffn": 32,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "data.valid_share": 0.2,
     "train.max_steps": 30,
     "train.checkpoint_every": 15,
-    "train.threads": 1,
     "train.learning_rate": 0.01,
     "train.warmup": 10,
 }
@@ -51,10 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("run")
     lines = [f"{a} {b} {c}\t{c.upper()} {a}\n" for a in "abcdef" for b in "ghi" for c in "jklm"]
     (folder / "pairs.tsv").write_text("".join(lines))
-    values = {**SETTINGS, "data.train": str(folder / "pairs.tsv")}
-    made = create(compose(values=values), folder / "run", quiet=True)
-    continue_run(made, quiet=True)
-    return made
+    return train_run(folder / "run", folder / "pairs.tsv", SETTINGS)
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from seqloom.run.load import load, load_scorer
 from seqloom.run.train import continue_run, create
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.checkpoint import TrainState, weights_of
+from support.configs import TINY_TRANSFORMER
 
 PAIRS = [("the cat sat", "die Katze saß"), ("a dog ran", "ein Hund lief"), ("the dog sat", "der Hund saß")] * 3
 LINES = [source for source, _ in PAIRS[:3]]
@@ -32,10 +33,11 @@ LINES = [source for source, _ in PAIRS[:3]]
 
 def make_run(folder: Path, **options: Any) -> Path:
     """Create a run with random weights; only the tokenizer is trained."""
-    tiny = {"model.width": 16, "model.heads": 2, "model.ffn": 20, "model.layers": 1, "model.decoder_layers": 2}
     values = {
+        **TINY_TRANSFORMER,
         "model.name": "transformer-postnorm",
-        **tiny,
+        "model.ffn": 20,
+        "model.decoder_layers": 2,
         "text.vocab_size": 300,
         "search.max_length_extra": 5,
         **options,

@@ -16,11 +16,11 @@ from seqloom.export.ctranslate2 import plain as ctranslate2_plain
 from seqloom.export.ctranslate2.export import export_ctranslate2, load_exported
 from seqloom.export.marian.export import export_marian
 from seqloom.export.marian.load import import_marian
-from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.load import load
-from seqloom.run.train import continue_run, create
+from support.configs import TINY_TRANSFORMER
 from support.golden import GOLDEN, golden_run
+from support.runs import train_run, write_lines
 
 pytest.importorskip("ctranslate2")
 
@@ -41,12 +41,10 @@ LINES = [
     "ein ganz anderer Satz, 数字 🙂",
 ]
 SETTINGS: dict[str, Any] = {
+    **TINY_TRANSFORMER,
     "model.name": "transformer-postnorm",
-    "model.size": "tiny",
     "model.width": 32,
-    "model.heads": 2,
     "model.ffn": 32,
-    "model.layers": 1,
     "text.vocab_size": 360,
     "data.valid_share": 0.1,
     "train.max_steps": 60,
@@ -74,10 +72,8 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Make:
     def train(kind: str) -> Run:
         if kind not in made:
             folder = tmp_path_factory.mktemp(kind)
-            (folder / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS), encoding="utf-8")
-            values = {**SETTINGS, **KINDS[kind], "data.train": str(folder / "pairs.tsv")}
-            made[kind] = create(compose(values=values), folder / "run", quiet=True)
-            continue_run(made[kind], quiet=True)
+            table = write_lines(folder / "pairs.tsv", (f"{a}\t{b}" for a, b in PAIRS))
+            made[kind] = train_run(folder / "run", table, {**SETTINGS, **KINDS[kind]})
         return made[kind]
 
     return train

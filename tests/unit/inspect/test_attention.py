@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -13,6 +12,7 @@ from seqloom.errors import SeqloomError
 from seqloom.inspect.attention import Attention, attention_data, attention_picture, attention_text
 from seqloom.inspect.labels import END, labels
 from seqloom.types import Hypothesis
+from support.commands import run_python
 
 SOURCE, TARGET = ["c", "a", "t"], ["K", "AE1", "T"]
 WEIGHTS = [[0.9, 0.1, 0.0], [0.1, 0.8, 0.1], [0.0, 0.5, 0.5]]
@@ -176,7 +176,7 @@ attention_picture(["a"], ["b"], [[1.0]], Path({str(tmp_path / "x.png")!r}))
 assert "matplotlib.pyplot" not in sys.modules
 assert "torch" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code)
 
 
 def test_an_unknown_suffix_is_an_error(tmp_path: Path) -> None:

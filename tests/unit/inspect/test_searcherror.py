@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
@@ -18,39 +17,35 @@ from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.pruned_model import PrunedModel, enough_to_rank, floor_to_win
 from seqloom.inspect.searcherror import search_errors
-from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, Batch, Request, Step, StepModel, Tree
+from seqloom.types import BOS, EOS, Batch, Request, Tree
+from support.step_models import TableModel
+from support.tokenizers import char_tokenizers
 
 LINES = ["a", "b", "", "c", "ab", "ca", "cc"]
 
 
-class Random(StepModel):
+class Random(TableModel):
     """StepModel with random log-probabilities for each (source, step, last token)."""
 
-    def __init__(self, vocabulary: int) -> None:
-        random = torch.Generator().manual_seed(1)
-        shape = (vocabulary, 6, vocabulary, vocabulary)
-        self.log_probs = (1.5 * torch.randn(shape, generator=random, dtype=torch.float64)).log_softmax(-1)
-
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
-        return batch.source[:, :2].sum(dim=1) % len(self.log_probs), torch.zeros(
-            len(batch.source), dtype=torch.long
-        )
+        _, state = super().start(batch)
+        return batch.source[:, :2].sum(dim=1) % len(self.log_probs), state
 
-    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        sentence = memory.repeat_interleave(len(last) // len(memory))
-        return Step(self.log_probs[sentence, state, last].clone(), state + 1, None)
+
+def _random(vocabulary: int) -> Random:
+    return Random.random(vocabulary, 6, vocabulary, vocabulary, seed=1, scale=1.5)
 
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    config = TextConfig(tokenizer="char", byte_fallback=False)
-    return TokenizerPair.train(config, lambda: [("abc", "cba")] * 20)
+    return char_tokenizers("abc", "cba")
 
 
 def _translator(tokenizers: TokenizerPair, **search: Any) -> TorchTranslator:
-    return TorchTranslator(Random(tokenizers.target.size), tokenizers, SearchConfig(**{"longest": 4, **search}))
+    return TorchTranslator(
+        _random(tokenizers.target.size), tokenizers, SearchConfig(**{"longest": 4, **search})
+    )
 
 
 def _best(translator: TorchTranslator, line: str) -> float:
@@ -127,7 +122,7 @@ def test_no_score_below_the_floor_can_win(norm: Any, reward: float) -> None:
 
 
 def test_a_step_keeps_its_most_likely_tokens_and_those_of_a_prefix(tokenizers: TokenizerPair) -> None:
-    model = Random(tokenizers.target.size)
+    model = _random(tokenizers.target.size)
     memory, state = model.start(collate_ids([[4]], None, range(1)))
     last = torch.tensor([BOS])
     whole = model.step(memory, state, last).log_probs[0]

@@ -20,50 +20,39 @@ from seqloom.errors import SeqloomError
 from seqloom.inspect.searchtree import END, Node, SearchTree, search_tree
 from seqloom.inspect.searchtree_page import tree_page
 from seqloom.inspect.searchtree_picture import places
-from seqloom.text.config import TextConfig
 from seqloom.text.pair import TokenizerPair
-from seqloom.types import BOS, EOS, PAD, Batch, Request, Step, StepModel, Tree
+from seqloom.types import BOS, EOS, PAD, Batch, Request, Step, Tree
+from support.step_models import TableModel
+from support.tokenizers import char_tokenizers
 
 
-class Random(StepModel):
+class Random(TableModel):
     """StepModel with random log-probabilities for each (step, last token) and random attention."""
 
     def __init__(self, vocabulary: int, seed: int = 0, *, ends: float = 0.0) -> None:
         random = torch.Generator().manual_seed(seed)
         logits = 2 * torch.randn(60, vocabulary, vocabulary, generator=random, dtype=torch.float64)
         logits[:, :, EOS] += ends
-        self.log_probs = logits.log_softmax(-1)
+        super().__init__(logits.log_softmax(-1))
 
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
-        return batch.source, torch.zeros(len(batch.source), dtype=torch.long)
+        return batch.source, super().start(batch)[1]
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
         looked = (torch.arange(memory.shape[1]) + last.unsqueeze(1)).cos().softmax(-1)
-        return Step(self.log_probs[state, last], state + 1, looked[:, None, None])
+        return super().step(memory[:, 0], state, last)._replace(attention=looked[:, None, None])
 
 
-class Script(StepModel):
-    """StepModel with a table indexed by the letter of the last token; missing entries have log P -30."""
-
-    def __init__(self, tokenizers: TokenizerPair, table: dict[str, dict[str, float]]) -> None:
-        ids = {"start": BOS, "end": EOS, **{letter: tokenizers.target.encode(letter)[0] for letter in "abc"}}
-        size = tokenizers.target.size
-        self.log_probs = torch.full((size, size), -30.0)
-        for last, values in table.items():
-            for token, value in values.items():
-                self.log_probs[ids[last], ids[token]] = value
-
-    def start(self, batch: Batch) -> tuple[Tree, Tree]:
-        return batch.source, torch.zeros(len(batch.source), 1)
-
-    def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        return Step(self.log_probs[last], state, None)
+def _letters(tokenizers: TokenizerPair, table: dict[str, dict[str, float]]) -> TableModel:
+    """Return a model with a table indexed by the letter of the last token."""
+    ids = {"start": BOS, "end": EOS, **{letter: tokenizers.target.encode(letter)[0] for letter in "abc"}}
+    rows = {ids[last]: {ids[token]: value for token, value in row.items()} for last, row in table.items()}
+    return TableModel.of(rows, tokenizers.target.size)
 
 
 @pytest.fixture(scope="module")
 def tokenizers() -> TokenizerPair:
-    config = TextConfig(tokenizer="char", byte_fallback=False)
-    return TokenizerPair.train(config, lambda: [("abc <b>&", "cba <b>&")] * 20)
+    return char_tokenizers("abc <b>&", "cba <b>&")
 
 
 def _random(tokenizers: TokenizerPair, *, seed: int = 0, ends: float = 1.0, **search: Any) -> TorchTranslator:
@@ -73,7 +62,7 @@ def _random(tokenizers: TokenizerPair, *, seed: int = 0, ends: float = 1.0, **se
 
 def _script(tokenizers: TokenizerPair, table: dict[str, dict[str, float]], **search: Any) -> TorchTranslator:
     options = SearchConfig(**{"length_norm": "none", "longest": 5, **search})
-    return TorchTranslator(Script(tokenizers, table), tokenizers, options)
+    return TorchTranslator(_letters(tokenizers, table), tokenizers, options)
 
 
 def _column(tree: SearchTree, length: int) -> list[Node]:

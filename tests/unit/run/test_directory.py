@@ -14,33 +14,15 @@ from seqloom.run.build import build_model, choose_device
 from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.load import commands_for, load, load_ensemble, load_filler, load_generator, load_scorer, use_of
-from seqloom.run.train import continue_run, create
-
-SETTINGS = {
-    "model.size": "tiny",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "train.max_steps": 4,
-    "train.checkpoint_every": 2,
-    "train.log_every": 2,
-    "data.valid_share": 0.2,
-}
+from seqloom.run.train import create
+from support.configs import TINY, TINY_RECURRENT
+from support.runs import SharedRuns, create_run, train_run, write_lines
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+@pytest.fixture
+def run(shared_runs: SharedRuns) -> Run:
     """A run of four steps with checkpoints at 2 and 4."""
-    folder = tmp_path_factory.mktemp("run")
-    (folder / "pairs.tsv").write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
-    made = create(
-        compose(values={**SETTINGS, "data.train": str(folder / "pairs.tsv")}), folder / "run", quiet=True
-    )
-    continue_run(made, quiet=True)
-    return made
+    return Run(shared_runs.build("transformer") / "transformer")
 
 
 def fake(folder: Path, *names: str) -> Run:
@@ -189,16 +171,10 @@ def test_every_run_scores(run: Run) -> None:
 
 
 @pytest.fixture(scope="module")
-def recurrent(run: Run) -> Run:
+def recurrent(shared_runs: SharedRuns, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """An LSTM of two steps on the same pairs."""
-    values = {"model.name": "lstm-bilinear", "model.size": "tiny", "model.width": 8, "train.max_steps": 2}
-    values |= {key: value for key, value in SETTINGS.items() if key.startswith(("text.", "data."))}
-    folder = run.folder.parent
-    made = create(
-        compose(values={**values, "data.train": str(folder / "pairs.tsv")}), folder / "lstm", quiet=True
-    )
-    continue_run(made, quiet=True)
-    return made
+    settings = {**TINY_RECURRENT, "model.name": "lstm-bilinear", "train.max_steps": 2}
+    return train_run(tmp_path_factory.mktemp("recurrent") / "lstm", shared_runs.folder / "digits.tsv", settings)
 
 
 def test_an_lstm_and_a_transformer_vote(run: Run, recurrent: Run) -> None:
@@ -227,10 +203,9 @@ def test_weights_and_checkpoints_are_given_per_run(run: Run, recurrent: Run) -> 
 
 
 def test_runs_that_cannot_form_an_ensemble_are_an_error(run: Run, recurrent: Run, tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("".join(f"{i % 7} b\tb {i % 3}\n" for i in range(60)))
-    values = {**SETTINGS, "data.train": str(tmp_path / "pairs.tsv")}
-    other = create(compose(values=values), tmp_path / "other", quiet=True)
-    with pytest.raises(SeqloomError, match=r"other and .*run have different target vocabularies"):
+    table = write_lines(tmp_path / "pairs.tsv", (f"{i % 7} b\tb {i % 3}" for i in range(60)))
+    other = create_run(tmp_path / "other", table, TINY)
+    with pytest.raises(SeqloomError, match=r"other and .*transformer have different target vocabularies"):
         load_ensemble([run.folder, other.folder])
     with pytest.raises(SeqloomError, match="at least one run"):
         load_ensemble([])

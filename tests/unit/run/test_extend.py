@@ -10,38 +10,24 @@ import pytest
 
 from seqloom.errors import SeqloomError
 from seqloom.run import train as pipeline
-from seqloom.run.config import compose
 from seqloom.run.directory import Run
+from support.configs import TINY
+from support.runs import create_run, train_run, write_digits
 
 SETTINGS: dict[str, Any] = {
-    "model.size": "tiny",
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
+    **TINY,
     "model.dropout": 0.1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
     "train.checkpoint_every": 2,
     "train.log_every": 2,
     "train.warmup": 3,
-    "data.valid_share": 0.2,
 }
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Any:
     """made(name, **options): a trained run in a folder of that name."""
-    table = tmp_path / "pairs.tsv"
-    table.write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
-
-    def make(name: str, **options: Any) -> Run:
-        config = compose(values={**SETTINGS, "data.train": str(table), **options})
-        run = pipeline.create(config, tmp_path / name, quiet=True)
-        pipeline.continue_run(run, quiet=True)
-        return run
-
-    return make
+    table = write_digits(tmp_path / "pairs.tsv")
+    return lambda name, **options: train_run(tmp_path / name, table, {**SETTINGS, **options})
 
 
 def extend(run: Run, *limits: str) -> str:
@@ -99,7 +85,6 @@ def test_every_other_option_is_refused(made: Any, option: str) -> None:
 
 def test_a_fitted_model_has_no_limits(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b c\nb c\n" * 20)
-    config = compose(values={"data.train": str(tmp_path / "text.txt"), "model.name": "ngram", "model.order": 2})
-    run = pipeline.create(config, tmp_path / "run", quiet=True)
+    run = create_run(tmp_path / "run", tmp_path / "text.txt", {"model.name": "ngram", "model.order": 2})
     with pytest.raises(SeqloomError, match="no training limits to change"):
         extend(run, "train.max_steps=4")

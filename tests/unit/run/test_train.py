@@ -19,29 +19,16 @@ from seqloom.run.directory import Run
 from seqloom.run.guards import stop_on_signals
 from seqloom.run.load import load
 from seqloom.training import validation
+from support.configs import FOUR_STEPS, SHORT_OUTPUTS, TINY
 from support.logs import unconfigured_logging
+from support.runs import create_run, write_digits
 
-SETTINGS: dict[str, Any] = {
-    "model.width": 8,
-    "model.heads": 2,
-    "model.ffn": 8,
-    "model.layers": 1,
-    "text.tokenizer": "word",
-    "text.byte_fallback": False,
-    "train.max_steps": 4,
-    "train.checkpoint_every": 2,
-    "data.valid_share": 0.2,
-    "search.beam": 1,
-    "search.max_length_extra": 2,
-    "search.max_length_factor": 0,
-}
+SETTINGS: dict[str, Any] = {**TINY, **FOUR_STEPS, **SHORT_OUTPUTS}
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{i % 7} {i % 5}\t{i % 7}\n" for i in range(60)))
-    return path
+    return write_digits(tmp_path / "pairs.tsv")
 
 
 def run(table: Path, out: Path, **settings: Any) -> Path:
@@ -59,9 +46,7 @@ def test_train_returns_the_same_as_load(table: Path, tmp_path: Path) -> None:
 
 
 def test_a_new_run_is_complete(table: Path, tmp_path: Path) -> None:
-    made = pipeline.create(
-        compose(values={**SETTINGS, "data.train": str(table)}), tmp_path / "a" / "run", quiet=True
-    )
+    made = create_run(tmp_path / "a" / "run", table, SETTINGS)
     names = sorted(path.name for path in made.folder.iterdir())
     assert names == ["config.yaml", "data-report.json", "data.json", "tokenizer"]
     assert json.loads(made.data_file.read_text())["files"].keys() == {str(table)}
@@ -242,8 +227,7 @@ def test_a_disk_failure_when_resuming_is_an_error_message(
 
 def test_damaged_initial_weights_are_an_error(table: Path, tmp_path: Path) -> None:
     first = run(table, tmp_path / "first")
-    values = {**SETTINGS, "data.train": str(table), "train.init_from": str(first)}
-    made = pipeline.create(compose(values=values), tmp_path / "second", quiet=True)
+    made = create_run(tmp_path / "second", table, {**SETTINGS, "train.init_from": str(first)})
     content = bytearray(made.initial_file.read_bytes())
     content[-1] ^= 1
     made.initial_file.write_bytes(content)
