@@ -35,7 +35,7 @@ STAGES = {
     "phrase: ": "language model",
     "aligning words": "word alignment",
     "extracting phrases": "phrase table",
-    "tuning the weights": "tuning",
+    "tuning weights": "tuning",
     "done after": "saving",
 }
 

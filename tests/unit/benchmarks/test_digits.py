@@ -56,7 +56,7 @@ def test_every_model_has_the_options_of_the_recipe(digits: ModuleType, clips: An
     tables = digits.write_tables(clips, "mixed", tmp_path / "tables")
     recipe, other = (digits.configure(tables, name, 2) for name in ("lstm-additive", "transformer"))
     assert recipe.text == other.text and recipe.train.max_steps == other.train.max_steps
-    assert recipe.text.kinds[0] == "frames"
+    assert adapt_to_data(recipe).text.kinds[0] == "frames"
     assert (other.model.name, other.model.size, other.train.seed) == ("transformer", "tiny", 2)
 
 

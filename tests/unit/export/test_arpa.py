@@ -76,7 +76,7 @@ def test_pieces_missing_from_the_file_share_the_unknown_probability(tmp_path: Pa
     )
     imported = import_arpa(tmp_path / "x.arpa", tmp_path / "back", tokenizer=run)
     lacking = imported.ngrams.vocabulary - 5  # besides PAD, BOS, EOS, UNK and a
-    assert imported.notes == [f"{lacking} pieces that the file lacks share the probability of <unk>"]
+    assert imported.notes == [f"{lacking} pieces missing from the file share the probability of <unk>"]
     probs = 10 ** (imported.ngrams.log_probs([()])[0] / 2.302585)
     assert probs[UNK] == pytest.approx(10**-0.3 / (lacking + 1)) and probs[PAD] == probs[BOS] == 0
     assert probs.sum() == pytest.approx(10**-0.5 + 10**-1 + 10**-0.3)
@@ -86,7 +86,7 @@ def test_words_outside_the_vocabulary_are_refused(tmp_path: Path) -> None:
     run = trained(tmp_path)
     export_arpa(run, tmp_path / "x.arpa.gz")
     with pytest.raises(
-        SeqloomError, match=r"has the word '▁.*', which the tokenizer of the new run cannot have"
+        SeqloomError, match=r"The word '▁.*' in .* is not in the vocabulary of the new run's tokenizer"
     ):
         import_arpa(tmp_path / "x.arpa.gz", tmp_path / "back")
     assert not (tmp_path / "back").exists()
@@ -128,7 +128,7 @@ def test_other_models_and_existing_folders_are_refused(tmp_path: Path) -> None:
 
 def test_a_neural_run_is_refused(tmp_path: Path) -> None:
     run = created(tmp_path, model__name="lm", model__size="tiny")
-    with pytest.raises(SeqloomError, match="is no n-gram model"):
+    with pytest.raises(SeqloomError, match="is not an n-gram model"):
         export_arpa(run.folder, tmp_path / "x.arpa")
     assert not (tmp_path / "x.arpa").exists()
 

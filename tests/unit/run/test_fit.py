@@ -42,12 +42,12 @@ class Toy(StepModel):
     def __init__(self, settings: ToySettings, vocabularies: Vocabularies) -> None:
         self.counts = torch.zeros(vocabularies.target)
 
-    def fit(self, lesson: FitData) -> dict[str, float]:
+    def fit(self, data: FitData) -> dict[str, float]:
         Toy.fits += 1
-        seen = Counter(int(id) for i in range(len(lesson.train)) for id in lesson.train.target(i))
+        seen = Counter(int(id) for i in range(len(data.train)) for id in data.train.target(i))
         for id, count in seen.items():
             self.counts[id] = count
-        self.counts[EOS] = len(lesson.train)
+        self.counts[EOS] = len(data.train)
         logging.getLogger("seqloom.toy").info("counted")
         return {"tokens": float(self.counts.sum())}
 
