@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from seqloom.errors import SeqloomError
+from seqloom.run.data_settings import adapt_to_data
 
 
 @pytest.fixture
