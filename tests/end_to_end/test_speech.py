@@ -101,7 +101,7 @@ def test_a_given_output_has_a_probability(run: Path, folder: Path) -> None:
     assert right.log_prob > wrong.log_prob
     found = load(run).translate([sound])[0][0]
     assert right.log_prob == pytest.approx(found.log_prob, abs=1e-4)
-    with pytest.raises(seqloom.SeqloomError, match="Pair 1 of 1 cannot be scored: there is no frame"):
+    with pytest.raises(seqloom.SeqloomError, match="Pair 1 of 1 cannot be scored: its source has no frames"):
         load_scorer(run).score([("", "low")])
 
 

@@ -102,7 +102,7 @@ def test_text_without_trees_is_a_sentence(run: Path, files: Path, command: Comma
 def test_training_without_trees_is_a_sentence_and_leaves_nothing(files: Path, command: Command) -> None:
     out = files / "none"
     done = command("train", files / "train.tsv", "--model", "transformer-syntax", "--out", out)
-    assert done.code == 2 and "and this data has none" in done.err
+    assert done.code == 2 and "but this data has none" in done.err
     assert not out.exists()
 
 
