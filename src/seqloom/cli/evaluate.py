@@ -30,6 +30,7 @@ from seqloom.cli.options import (
     SourceColumn,
     Strategy,
     Style,
+    TagsColumn,
     Temperature,
     Threads,
     TopK,
@@ -75,6 +76,7 @@ def evaluate(
         ),
     ] = None,
     heads_column: HeadsColumn = None,
+    tags_column: TagsColumn = None,
     group_by_source: Annotated[
         bool, typer.Option(help="Use the targets of lines with the same source as references of each other.")
     ] = False,
@@ -148,6 +150,7 @@ def evaluate(
         source_column=source_column,
         target_column=target_column,
         heads_column=heads_column,
+        tags_column=tags_column,
         group_by_source=group_by_source,
     )
 

@@ -27,6 +27,7 @@ from seqloom.cli import (
     info,
     inspect,
     models,
+    plan,
     rerank,
     score,
     shortlist,
@@ -39,7 +40,13 @@ from seqloom.errors import SeqloomError
 from seqloom.log import console
 
 _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
-    "Train": {"demo": demo.demo, "train": train.train, "resume": train.resume, "models": models.models},
+    "Train": {
+        "demo": demo.demo,
+        "train": train.train,
+        "plan": plan.plan,
+        "resume": train.resume,
+        "models": models.models,
+    },
     "Use": {
         "translate": translate.translate,
         "rerank": rerank.rerank,

@@ -25,6 +25,14 @@ Threads = Annotated[
 ]
 
 # Data
+Tables = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE",
+        help="Tables of pairs: TSV, CSV, JSONL or Parquet; text files for --model lm and mlm; - is standard "
+        "input.",
+    ),
+]
 PairsFile = Annotated[
     str | None,
     typer.Argument(metavar="FILE", help="Table of pairs: TSV, CSV, JSONL or Parquet; - is standard input."),
@@ -42,7 +50,28 @@ TargetColumn = Annotated[
 HeadsColumn = Annotated[
     str | None, typer.Option(help="Column with dependency heads, for models that read trees.")
 ]
+TagsColumn = Annotated[
+    str | None,
+    typer.Option(help="Column with feature tags, e.g. V;PST;3;SG.", show_default="that of the training data"),
+]
 Column = Annotated[str | None, typer.Option("--column", hidden=True, help="Former name of --source-column.")]
+
+# Planning
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        min=0.01, metavar="N", help="Time budget in minutes.", show_default="30, unless train.max_* is set"
+    ),
+]
+PlanOption = Annotated[
+    str | None,
+    typer.Option(
+        "--plan",
+        metavar="MODE",
+        help="auto: choose open options from the data and the machine; fixed: use constants.",
+        show_default="auto; fixed with --config",
+    ),
+]
 
 # Output
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -53,6 +82,8 @@ Style = Annotated[
     str,
     typer.Option(metavar="NAME", help="Style of figures: page, or slide (16:9, text of at least 16 pt)."),
 ]
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="YAML file with options.")]
 
 # Configuration. The section in the metavar determines what usage_errors.py suggests.
 SetAny = Annotated[
@@ -180,3 +211,13 @@ Samples = Annotated[
         rich_help_panel=_MBR,
     ),
 ]
+
+
+def tables_of(files: list[str] | None) -> list[str] | None:
+    """Return the tables to train on; standard input is copied to a file, so that it can be read again."""
+    from seqloom.data.corpus import keep_standard_input
+    from seqloom.errors import SeqloomError
+
+    if (files or []).count("-") > 1:
+        raise SeqloomError("Standard input (-) can be read only once.", "give - once")
+    return [keep_standard_input() if file == "-" else file for file in files or []] or None

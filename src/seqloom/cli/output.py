@@ -38,11 +38,11 @@ def new_table(
     return table
 
 
-def print_tables(*parts: RenderableType) -> None:
+def print_tables(*parts: RenderableType, stderr: bool = False) -> None:
     """Print tables and lines of text verbatim: `[b]` is not markup, and numbers are not coloured."""
     from rich.console import Console
 
-    console = Console(markup=False, highlight=False)
+    console = Console(markup=False, highlight=False, stderr=stderr)
     for part in parts:
         console.print(part)
 

@@ -21,6 +21,7 @@ from seqloom.cli.options import (
     Source,
     SourceColumn,
     Style,
+    TagsColumn,
     Target,
     TargetColumn,
 )
@@ -73,6 +74,7 @@ def score(
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     heads_column: HeadsColumn = None,
+    tags_column: TagsColumn = None,
     worst: Annotated[
         int,
         typer.Option(min=0, metavar="N", help="Number of lines with the lowest log P per token to list."),
@@ -116,6 +118,7 @@ def score(
         "source_column": source_column,
         "target_column": target_column,
         "heads_column": heads_column,
+        "tags_column": tags_column,
     }
     data = _data(config, columns)
     _check_given(data, files or [], source, target, columns)
@@ -204,6 +207,7 @@ def _read(
                 source_column=column,
                 target_column=data.target_column,
                 heads_column=data.heads_column,
+                tags_column=data.tags_column,
                 report=report,
             )
 

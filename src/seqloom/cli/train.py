@@ -7,22 +7,28 @@ from typing import Annotated
 
 import typer
 
+from seqloom.cli.options import (
+    ConfigFile,
+    Minutes,
+    PlanOption,
+    SetAny,
+    SetLimit,
+    Source,
+    SourceColumn,
+    Tables,
+    Target,
+    TargetColumn,
+    tables_of,
+)
 from seqloom.cli.options import Run as RunArgument
-from seqloom.cli.options import SetAny, SetLimit, Source, SourceColumn, Target, TargetColumn
+from seqloom.cli.plan import print_plan
 from seqloom.cli.processes import Processes, launch
 
 _RESTARTS = 3  # if one of several processes is lost, all are restarted
 
 
 def train(
-    pairs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE",
-            help="Tables of pairs: TSV, CSV, JSONL or Parquet; text files for --model lm and mlm; - is "
-            "standard input.",
-        ),
-    ] = None,
+    pairs: Tables = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Run directory to create.")] = ...,  # type: ignore[assignment]
     valid: Annotated[
         list[str] | None,
@@ -62,35 +68,36 @@ def train(
         list[str] | None,
         typer.Option(metavar="RUN", help="Run whose weights and tokenizers to start from; repeatable."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with options.")] = None,
+    minutes: Minutes = None,
+    plan: PlanOption = None,
+    config: ConfigFile = None,
     set_: SetAny = None,
     processes: Processes = 1,
 ) -> None:
     """Train a model on pairs of sequences or on plain text.
 
+    Options that you leave open are chosen from the data, this machine and the time budget; a table shows each
+    with its reason.
+
     Without validation data, a part of the training data is held out. Ctrl-C saves a checkpoint and stops;
     seqloom resume continues.
 
     Examples:
-      seqloom train pairs.tsv --out runs/first --size tiny
+      seqloom train pairs.tsv --out runs/first --minutes 30
       seqloom train --source train.de --target train.en --out runs/de-en
       seqloom train pairs.tsv --model lstm-additive --out runs/lstm
       seqloom train text.txt --model lm --out runs/lm
-      seqloom train pairs.tsv --out runs/x --set train.max_minutes=30
+      seqloom train pairs.tsv --out runs/x --set model.layers=4
     """
-    from seqloom.data.corpus import keep_standard_input
     from seqloom.distributed.process_group import init_process_group, was_restarted
-    from seqloom.errors import SeqloomError
-    from seqloom.run.config import compose
+    from seqloom.run.config import from_options, option_tree
     from seqloom.run.directory import Run
     from seqloom.run.load import commands_for
+    from seqloom.run.planner.plan import compose_with_plan, plan_mode
     from seqloom.run.train import create_and_train
 
-    if (pairs or []).count("-") > 1:
-        raise SeqloomError("Standard input (-) can be read only once.", "give - once")
-    tables = [keep_standard_input() if table == "-" else table for table in pairs or []]
     values = {
-        "data.train": tables or None,
+        "data.train": tables_of(pairs),
         "data.valid": valid or None,
         "data.source": source,
         "data.target": target,
@@ -106,9 +113,14 @@ def train(
     if processes > 1:
         launch(processes, restarts=_RESTARTS)
         return
-    composed = compose(config, values, set_ or ())
-    with init_process_group(composed.train.device) as group:
-        finished = create_and_train(composed, out, group=group, restarted=was_restarted()).finished
+    tree = option_tree(config, values, set_ or ())
+    with init_process_group(from_options(tree).train.device) as group:
+        composed, chosen = from_options(tree), None
+        if group.is_main and not was_restarted():
+            composed, chosen = compose_with_plan(tree, plan_mode(plan, config), minutes=minutes)
+        if chosen:
+            print_plan(chosen, stderr=True)
+        finished = create_and_train(composed, out, plan=chosen, group=group, restarted=was_restarted()).finished
     if finished and group.is_main:
         print(f"trained: {out}")
         for command in commands_for(Run.open(out)):

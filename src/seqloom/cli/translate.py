@@ -31,6 +31,7 @@ from seqloom.cli.options import (
     SetSearch,
     SourceColumn,
     Strategy,
+    TagsColumn,
     Temperature,
     Threads,
     TopK,
@@ -62,6 +63,7 @@ def translate(
     alignment: Annotated[bool, typer.Option(help="Include the attention weights in the JSON.")] = False,
     source_column: SourceColumn = None,
     heads_column: HeadsColumn = None,
+    tags_column: TagsColumn = None,
     format: Annotated[
         str,
         typer.Option(help="Input format: auto (by suffix), text, conllu, tsv, csv, jsonl or parquet."),
@@ -113,7 +115,7 @@ def translate(
     from seqloom.cli.strategy import choose_strategy
     from seqloom.cli.trace import engine_to_trace, trace_searches
     from seqloom.data.config import DataConfig
-    from seqloom.data.readers import check_has_columns, read_source
+    from seqloom.data.readers import check_has_columns, is_table, read_source
     from seqloom.data.report import DataReport
     from seqloom.decode.distributed import distributed
     from seqloom.decode.select import load_translator
@@ -121,6 +123,7 @@ def translate(
     from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
     from seqloom.run.config import strategy_options
+    from seqloom.run.directory import Run
 
     if out:
         check_can_write(out)
@@ -145,11 +148,14 @@ def translate(
     columns = {
         "source_column": column if source_column is None else source_column,
         "heads_column": heads_column,
+        "tags_column": tags_column,
         "prefix_column": prefix_column,
         "require_column": require_column,
     }
     options = DataConfig.checked({"format": format}, "data")
     check_has_columns(file, options.format, columns)
+    if tags_column is None and is_table(file, options.format):
+        columns["tags_column"] = Run.open(run).config().data.tags_column
     examples = read_source(file, format=options.format, **columns, report=report)
     summary = _Summary()
     with init_process_group(device) as group:

@@ -80,6 +80,11 @@ class DataConfig(Settings):
     heads_column: Column | None = Field(
         None, min_length=1, description="column with the heads of the source words, for model.positions=syntax"
     )
+    tags_column: Column | None = Field(
+        None,
+        min_length=1,
+        description="column with feature tags such as V;PST;3;SG, which are put before the source as symbols",
+    )
     format: Format = Field(
         "auto", description="auto = by suffix, ignoring .gz; text = lines without targets, for language models"
     )
@@ -104,6 +109,10 @@ class DataConfig(Settings):
                 raise ValueError(f"{names[1]} and {names[2]} must be given together")
             if source is not None and self.heads_column is not None:
                 raise ValueError("heads_column requires a table; with two files, use CoNLL-U for the source")
+            if source is not None and self.tags_column is not None:
+                raise ValueError(
+                    "tags_column requires a table; in text files, write the tags before the source"
+                )
             if tables and source is not None:
                 raise ValueError(f"give either {names[0]}, or {names[1]} and {names[2]}")
         return self

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
+from seqloom.data.column_roles import with_tags
 from seqloom.data.columns import ColumnSelection
 from seqloom.data.config import DataConfig, Format, Part
 from seqloom.data.lines import display_name, lines
@@ -50,6 +51,7 @@ def read_shard(config: DataConfig, shard: Shard, report: DataReport) -> Iterator
         source_column=config.source_column,
         target_column=config.target_column,
         heads_column=config.heads_column,
+        tags_column=config.tags_column,
         report=report,
     )
 
@@ -98,24 +100,30 @@ def read(
     source_column: str | None = None,
     target_column: str | None = None,
     heads_column: str | None = None,
+    tags_column: str | None = None,
     report: DataReport,
 ) -> Iterator[Example]:
     """Yield the pairs of a table. Malformed records go to the report.
 
     With several target columns (`2,3,4`), the first is the target; the others are in `columns`, unchanged.
     """
-    selection = ColumnSelection(source_column, _names(target_column), [heads_column] if heads_column else [])
+    others = [column for column in (heads_column, tags_column) if column]
+    selection = ColumnSelection(source_column, _names(target_column), others)
     for row, cells in rows(path, table_format(path, format), selection):
         report.total += 1
         if isinstance(cells, str):
             report.drop(Example(row.text, line=row.line, file=path), cells)
             continue
-        source = resolve_path(cells.source, path)
-        example = Example(source, cells.target, row.line, path, cells.others)
+        example = Example(_source(cells, path, tags_column), cells.target, row.line, path, cells.others)
         try:
             yield replace(example, heads=_heads(cells, heads_column)) if heads_column else example
         except Malformed as fault:
             report.drop(example, str(fault))
+
+
+def _source(cells: SelectedCells, path: str, tags_column: str | None) -> str:
+    source = resolve_path(cells.source, path)
+    return with_tags(source, cells.others[tags_column]) if tags_column else source
 
 
 def _heads(cells: SelectedCells, column: str) -> DependencyTree:
@@ -142,6 +150,7 @@ def read_source(
     heads_column: str | None = None,
     prefix_column: str | None = None,
     require_column: str | None = None,
+    tags_column: str | None = None,
     report: DataReport,
 ) -> Iterator[Example]:
     """Yield one example per line or record to translate; malformed ones become empty sources.
@@ -153,7 +162,9 @@ def read_source(
     for example, fault in (
         _text_sources(path, conllu=format == "conllu")
         if format in ("text", "conllu")
-        else _table_sources(path, format, source_column, prefix_column, require_column, heads_column)
+        else _table_sources(
+            path, format, source_column, prefix_column, require_column, heads_column, tags_column
+        )
     ):
         report.total += 1
         if fault:
@@ -168,11 +179,16 @@ def _source_format(path: str, format: Format) -> Format:
 def check_has_columns(path: str, format: Format, columns: Mapping[str, str | None]) -> None:
     """Raise if columns are selected, but the file to translate is not a table."""
     selected = _options(columns)
-    if selected and _source_format(path, format) in ("text", "conllu"):
+    if selected and not is_table(path, format):
         raise SeqloomError(
             f"{display_name(path)} is not a table, so {selected} cannot be used.",
             "remove the option, or add --format tsv (csv, jsonl, parquet) if the file is a table",
         )
+
+
+def is_table(path: str, format: Format) -> bool:
+    """Return whether a file to translate is a table."""
+    return _source_format(path, format) not in ("text", "conllu")
 
 
 def check_tables(tables: Sequence[str], columns: Mapping[str, str | None]) -> None:
@@ -203,15 +219,16 @@ def _table_sources(
     prefix_column: str | None,
     require_column: str | None,
     heads_column: str | None,
+    tags_column: str | None,
 ) -> Iterator[tuple[Example, str]]:
     """Yield each source with its fault, if any."""
-    others = [name for name in (prefix_column, require_column, heads_column) if name]
+    others = [name for name in (prefix_column, require_column, heads_column, tags_column) if name]
     for row, cells in rows(path, format, ColumnSelection(source_column, [], others)):
         if isinstance(cells, str):
             yield Example(row.text, line=row.line, file=path), cells
             continue
         prefix = cells.others[prefix_column] if prefix_column else None
-        example = Example(resolve_path(cells.source, path), prefix, row.line, path, cells.others)
+        example = Example(_source(cells, path, tags_column), prefix, row.line, path, cells.others)
         try:
             tree = _heads(cells, heads_column) if heads_column else None
             found, fault = replace(example, heads=tree), ""

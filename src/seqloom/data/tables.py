@@ -119,6 +119,14 @@ def rows(
             yield row._replace(text=row.text or _as_text(row.cells)), str(fault)
 
 
+def first_cells(path: str, format: Format, count: int) -> list[list[str]]:
+    """Return the cells of the first data rows of a TSV or CSV file, without a header."""
+    rows = _tsv_rows(path) if format == "tsv" else _csv_rows(path)
+    cells = [row.cells for row in islice(rows, count) if row.cells]
+    layout = TableLayout.of(path, cells[:_PEEKED_ROWS], ColumnSelection(None))
+    return cells[1:] if layout.header else cells
+
+
 def _tsv_rows(path: str) -> Iterator[TableRow]:
     for number, line in enumerate(lines(path), 1):
         if line.count("\t") >= COLUMNS:

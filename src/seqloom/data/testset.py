@@ -32,6 +32,7 @@ def read_testset(
     source_column: str | None = None,
     target_column: str | None = None,
     heads_column: str | None = None,
+    tags_column: str | None = None,
     group_by_source: bool = False,
 ) -> TestSet:
     """Return the test set of these files; columns default to those of the training data.
@@ -40,7 +41,12 @@ def read_testset(
     error.
     """
     report = DataReport()
-    named = {"source_column": source_column, "target_column": target_column, "heads_column": heads_column}
+    named = {
+        "source_column": source_column,
+        "target_column": target_column,
+        "heads_column": heads_column,
+        "tags_column": tags_column,
+    }
     check_tables(tables, named)
     columns = target_column or data.target_column
     if source and targets and not tables:
@@ -57,6 +63,7 @@ def read_testset(
                 source_column=source_column or data.source_column,
                 target_column=columns,
                 heads_column=heads_column or data.heads_column,
+                tags_column=tags_column or data.tags_column,
                 report=report,
             )
         ]

@@ -47,13 +47,33 @@ def compose(
 
     Data files are not read: `adapt_to_data` completes the options that depend on them.
     """
+    return from_options(option_tree(file, values, assignments), where=str(file) if file else "the options")
+
+
+def option_tree(
+    file: str | Path | None = None, values: Mapping[str, Any] | None = None, assignments: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the options that the user gives, by section, without any default."""
     tree = read_yaml(Path(file)) if file else {}
     for key, value in (values or {}).items():
         if value is not None:
             _put(tree, key, _without_paths(value))
     for key, value in assigned(assignments):
         _put(tree, key, value)
-    config = from_tree(tree, where=str(file) if file else "the options")
+    return tree
+
+
+def with_options(tree: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tree of options with dotted values added."""
+    copy = {key: dict(value) if isinstance(value, Mapping) else value for key, value in tree.items()}
+    for key, value in values.items():
+        _put(copy, key, value)
+    return copy
+
+
+def from_options(tree: Mapping[str, Any], where: str = "the options") -> Config:
+    """Return the configuration of a tree of options for a new run."""
+    config = from_tree(tree, where)
     _check_columns_are_used(config.data)
     return config
 

@@ -65,6 +65,11 @@ class Run:
         return self.folder / "data.json"
 
     @property
+    def plan_file(self) -> Path:
+        """The options that were chosen from the data, with reasons."""
+        return self.folder / "plan.json"
+
+    @property
     def initial_file(self) -> Path:
         """The initial weights, if they are not random."""
         return self.folder / "initial.safetensors"

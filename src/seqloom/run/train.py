@@ -27,13 +27,14 @@ from seqloom.outputs import check_new_folder, only_writer
 from seqloom.progress import duration
 from seqloom.registry import architecture
 from seqloom.run.build import build_model, choose_device, load_model
-from seqloom.run.config import Config, compose
+from seqloom.run.config import Config, option_tree
 from seqloom.run.data_settings import adapt_to_data
 from seqloom.run.directory import Run
 from seqloom.run.extend import change_limits
 from seqloom.run.fit import fit_run
 from seqloom.run.guards import disk_errors, exclusive_training, stop_on_signals
 from seqloom.run.load import Use, check_search_options, load, load_filler, load_generator, use_of
+from seqloom.run.planner.plan import Plan, PlanMode, compose_with_plan, plan_mode
 from seqloom.system import busy_elsewhere, keep_freed_memory
 from seqloom.tensors import write_tensors
 from seqloom.text.pair import TokenizerPair
@@ -67,13 +68,17 @@ def train(
     size: str | None = None,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
+    minutes: float | None = None,
+    plan: PlanMode | None = None,
     quiet: bool = False,
 ) -> Translator | Generator | Filler:
     """Train a new run in `out` on tables of pairs, two aligned files or plain text, and load it.
 
     Return a Translator for pairs, a Generator (`lm`) or a Filler (`mlm`) for text. `settings` holds further
-    options by their dotted names, e.g. {"train.max_steps": 1000}. Messages are logged to the `seqloom` logger
-    and, unless `quiet` is set or logging is configured, printed on standard error.
+    options by their dotted names, e.g. {"train.max_steps": 1000}. Open options are chosen from the data and for
+    a budget of `minutes` (default: 30); with `plan="fixed"`, the default if there is a `config`, they are
+    constants. Messages are logged to the `seqloom` logger and, unless `quiet` is set or logging is configured,
+    printed on standard error.
     """
     values = {
         "data.train": pairs,
@@ -84,8 +89,11 @@ def train(
         "model.size": size,
         **(settings or {}),
     }
-    composed = compose(config, values)
-    create_and_train(composed, Path(out), quiet=quiet)
+    with console(quiet=quiet):
+        composed, chosen = compose_with_plan(
+            option_tree(config, values), plan_mode(plan, config), minutes=minutes
+        )
+    create_and_train(composed, Path(out), plan=chosen, quiet=quiet)
     loaders: dict[Use, Callable[..., Translator | Generator | Filler]] = {
         "translate": load,
         "generate": load_generator,
@@ -104,6 +112,7 @@ def create_and_train(
     config: Config,
     out: Path,
     *,
+    plan: Plan | None = None,
     quiet: bool = False,
     progress: bool | None = None,
     group: ProcessGroup | None = None,
@@ -112,21 +121,22 @@ def create_and_train(
     """Create a run directory and train it; no other process can use it in between.
 
     `progress` shows or hides the progress bar (default: shown unless `quiet`). Set `restarted` if the processes
-    were restarted because one of them died: they continue in the existing directory.
+    were restarted because one of them died: they continue in the existing directory. A `plan` is saved with the
+    run.
     """
     group = group or ProcessGroup()
     with console(quiet=quiet, is_main=group.is_main), ExitStack() as until_trained:
         if group.is_main and restarted and out.is_dir():
             until_trained.enter_context(exclusive_training(Run.open(out)))
         elif group.is_main:
-            with _created(config, out) as run:
+            with _created(config, out, plan) as run:
                 until_trained.enter_context(exclusive_training(run))
         group.barrier()
         return _train(Run.open(out), progress=not quiet if progress is None else progress, group=group)
 
 
 @contextmanager
-def _created(config: Config, out: Path) -> Iterator[Run]:
+def _created(config: Config, out: Path, plan: Plan | None = None) -> Iterator[Run]:
     """Yield a new run directory; no other process can create the same one until the block ends."""
     config = adapt_to_data(config)
     _check_new(out)
@@ -136,6 +146,8 @@ def _created(config: Config, out: Path) -> Iterator[Run]:
         _check_new(out)
         with new_folder(out) as draft:
             _prepare(Run(draft), config)
+            if plan:
+                write_json(Run(draft).plan_file, sealed(plan.as_dict()))
         yield Run(out)
 
 

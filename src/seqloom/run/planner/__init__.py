@@ -1,0 +1,1 @@
+"""Options chosen from the data, the machine and a time budget."""
