@@ -71,9 +71,12 @@ def plan(
 
 def print_plan(plan: Plan, *, stderr: bool = False) -> None:
     """Print the options of a plan with reasons and sources, and the predicted cost."""
-    table = new_table("option", "value", "reason", "source", no_wrap=("option",))
+    table = new_table("option", "value", "reason", "source", no_wrap=("option",), gap=1)
+    before = None
     for choice in plan.choices:
-        table.add_row(choice.option, _text(choice.value), choice.reason, choice.source)
+        why = choice.reason, choice.source
+        table.add_row(choice.option, _text(choice.value), *(why if why != before else ("", "")))
+        before = why
     print_tables(table, *_prediction(plan), stderr=stderr)
 
 

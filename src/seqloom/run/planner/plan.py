@@ -46,7 +46,7 @@ _TOGETHER = (
     {"train.ema", "train.shard"},
 )
 _ROWS = 2000  # rows that determine the roles of columns
-_COLUMNS = "docs/guides/data.md"
+_COLUMNS = "guide data"
 _USUAL_UPDATES = 8000  # if only minutes are limited and no speed is measured
 _USEFUL = 0.9  # share of the time that is spent on updates; validation takes the rest
 

@@ -75,12 +75,17 @@ class Rule(NamedTuple):
     source: str
 
 
-_ARAABI = "Araabi & Monz 2020, arXiv:2011.02266"
-_SENNRICH = "Sennrich & Zhang 2019, arXiv:1905.11901"
-_WU = "Wu, Cotterell & Hulden 2021, arXiv:2005.10213"
-_VASWANI = "Vaswani et al. 2017, arXiv:1706.03762"
+_ARAABI = "Araabi & Monz 2020"  # arXiv:2011.02266
+_SENNRICH = "Sennrich & Zhang 2019"  # arXiv:1905.11901
+_WU = "Wu et al. 2021"  # Wu, Cotterell & Hulden, arXiv:2005.10213
+_VASWANI = "Vaswani et al. 2017"  # arXiv:1706.03762
+_POPOVIC = "Popović 2015"  # W15-3049
+_PAPINENI = "Papineni et al. 2002"  # P02-1040
 _CMUDICT, _MULTI30K, _SCAN, _DIGITS = (
-    f"recipes/{name}.yaml" for name in ("cmudict", "multi30k-en-de", "scan", "spoken-digits")
+    "recipe cmudict",
+    "recipe multi30k-en-de",
+    "recipe scan",
+    "recipe spoken-digits",
 )
 
 MIN_UPDATES = 3000  # below this, a smaller model or smaller batches learn more in the same time
@@ -114,7 +119,8 @@ def _transformer_rate(s: Situation) -> float:
 
 
 def _warmup(s: Situation) -> int:
-    return int(min(4000, max(100, round((s.updates or 8000) / 12, -2))))
+    updates = s.updates or 8000
+    return int(min(4000, updates / 4, max(100, round(updates / 12, -2))))
 
 
 def _ema(s: Situation) -> float:
@@ -135,9 +141,9 @@ TEXT = (
     Rule({"text.target_tokenizer": "word"}, lambda s: s.words_to_symbols,
          "targets are sequences of {data.target.vocabulary} symbols", _CMUDICT),
     Rule({"text.byte_fallback": False}, lambda s: s.words or s.symbols,
-         "the vocabulary has every character of the data", _CMUDICT),
+         "all characters are in the vocabulary", _CMUDICT),
     Rule({"text.preset": "code"}, lambda s: s.sentences and s.data.code > 0.05,
-         "{data.code:.0%} of the targets have indentation or repeated spaces", "docs/guides/text.md"),
+         "{data.code:.0%} of the targets have indentation or repeated spaces", "guide text"),
     Rule({"text.vocab_size": _vocabulary}, lambda s: s.sentences,
          "{data.pairs:,} pairs; small data needs a small vocabulary", _SENNRICH),
     Rule({"text.joint": False}, lambda s: s.sentences and s.data.shared_alphabet < 0.5,
@@ -147,7 +153,7 @@ TEXT = (
 # Model: architecture and size for the amount of data
 MODEL = (
     Rule({"model.name": "lstm-bilinear"}, lambda s: s.words,
-         "on short character sequences an LSTM learns faster than a Transformer", _CMUDICT),
+         "on short lines an LSTM learns faster than a Transformer", _CMUDICT),
     Rule({"model.name": "lstm-additive", "model.size": "tiny", "model.dropout": 0.5}, lambda s: s.data.frames,
          "sources are frames", _DIGITS),
     Rule({"model.width": 200, "model.layers": 1, "model.dropout": 0.5},
@@ -180,7 +186,7 @@ SMALLER = (
 # Training: learning rate, schedule and validation
 TRAIN = (
     Rule({"train.learning_rate": 0.0003}, lambda s: s.fine_tuning,
-         "fine-tuning", "docs/guides/fine-tuning.md"),
+         "fine-tuning", "guide fine-tuning"),
     Rule({"train.learning_rate": 0.002}, lambda s: s.recurrent, "recurrent model", _CMUDICT),
     Rule({"train.learning_rate": 0.001}, lambda s: s.symbols, "closed vocabularies", _SCAN),
     Rule({"train.learning_rate": _transformer_rate}, _always, "width and batch size", _MULTI30K),
@@ -192,8 +198,8 @@ TRAIN = (
     Rule({"train.metrics": ["exact"]}, lambda s: s.symbols or s.data.target.is_single_word,
          "an output is right or wrong", _SCAN),
     Rule({"train.metrics": ["chrf"]}, lambda s: s.data.target.characters > 12 * s.data.target.words,
-         "targets have no spaces between words", "Popović 2015, W15-3049"),
-    Rule({"train.metrics": ["bleu"]}, _always, "targets are sentences", "Papineni et al. 2002, P02-1040"),
+         "targets have no spaces between words", _POPOVIC),
+    Rule({"train.metrics": ["bleu"]}, _always, "targets are sentences", _PAPINENI),
     Rule({"train.best_by": lambda s: str(s.options["train.metrics"][0])}, _always,
          "the metric selects the checkpoint", _MULTI30K),
     Rule({"train.checkpoint_every": _checkpoint_every}, _always, "8 to 30 validations", _MULTI30K),
