@@ -81,6 +81,7 @@ _WU = "Wu et al. 2021"  # Wu, Cotterell & Hulden, arXiv:2005.10213
 _VASWANI = "Vaswani et al. 2017"  # arXiv:1706.03762
 _POPOVIC = "Popović 2015"  # W15-3049
 _PAPINENI = "Papineni et al. 2002"  # P02-1040
+_DEFAULTS = "benchmarks/defaults.py"
 _CMUDICT, _MULTI30K, _SCAN, _DIGITS = (
     "recipe cmudict",
     "recipe multi30k-en-de",
@@ -156,10 +157,10 @@ MODEL = (
          "on short lines an LSTM learns faster than a Transformer", _CMUDICT),
     Rule({"model.name": "lstm-additive", "model.size": "tiny", "model.dropout": 0.5}, lambda s: s.data.frames,
          "sources are frames", _DIGITS),
-    Rule({"model.width": 200, "model.layers": 1, "model.dropout": 0.5},
+    Rule({"model.width": 256, "model.layers": 1, "model.dropout": 0.4},
          lambda s: s.recurrent and s.data.pairs < 3_000, _PAIRS, _SENNRICH),
-    Rule({"model.width": 320, "model.layers": 2, "model.dropout": 0.3},
-         lambda s: s.recurrent and s.data.pairs < 30_000, _PAIRS, _CMUDICT),
+    Rule({"model.width": 256, "model.layers": 1, "model.dropout": 0.3},
+         lambda s: s.recurrent and s.data.pairs < 30_000, _PAIRS, _DEFAULTS),
     Rule({"model.width": 320, "model.layers": 2, "model.dropout": 0.4},
          lambda s: s.recurrent, _PAIRS, _CMUDICT),
     Rule({"model.width": 128, "model.layers": 2, "model.heads": 8, "model.ffn": 256, "model.dropout": 0.1},
@@ -172,6 +173,8 @@ MODEL = (
          lambda s: s.data.pairs >= 1_000_000 and (s.minutes or 0) >= 600, _PAIRS, _VASWANI),
     Rule({"model.width": 256, "model.layers": 3, "model.heads": 4, "model.ffn": 1024, "model.dropout": 0.1},
          _always, _PAIRS, _ARAABI),
+    Rule({"train.batch_tokens": 512}, lambda s: s.words and s.data.pairs < 30_000,
+         "few and short lines; small batches give more updates", _DEFAULTS),
     Rule({"train.batch_tokens": 1024}, lambda s: s.words or s.symbols,
          "short lines; small batches give more updates", _CMUDICT),
 )  # fmt: skip
@@ -187,6 +190,8 @@ SMALLER = (
 TRAIN = (
     Rule({"train.learning_rate": 0.0003}, lambda s: s.fine_tuning,
          "fine-tuning", "guide fine-tuning"),
+    Rule({"train.learning_rate": 0.003}, lambda s: s.recurrent and s.options.get("model.layers") == 1,
+         "recurrent model with one layer", _DEFAULTS),
     Rule({"train.learning_rate": 0.002}, lambda s: s.recurrent, "recurrent model", _CMUDICT),
     Rule({"train.learning_rate": 0.001}, lambda s: s.symbols, "closed vocabularies", _SCAN),
     Rule({"train.learning_rate": _transformer_rate}, _always, "width and batch size", _MULTI30K),
