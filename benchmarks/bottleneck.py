@@ -48,7 +48,7 @@ def measure(model: str, folder: Path, steps: int, width: int) -> list[Bucket]:
         "train.threads": 1,
         "train.checkpoint_every": steps,
     }
-    seqloom.train(folder / "pairs.tsv", out=folder / model, model=model, settings=settings)
+    seqloom.train(folder / "pairs.tsv", out=folder / model, model=model, settings=settings, plan="fixed")
     sources = lines(1000, seed=2)
     outputs = [best[0].text for best in load(folder / model).translate(sources, beam=1)]
     return by_length(sources, outputs, [[source] for source in sources], "wer", edges=EDGES)

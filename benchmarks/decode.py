@@ -97,7 +97,7 @@ def train_if_missing(folder: Path, data: Path, steps: int) -> Path:
         "train.max_steps": steps,
         "train.checkpoint_every": max(1, min(500, steps)),
     }
-    seqloom.train(out=folder, settings=settings)
+    seqloom.train(out=folder, settings=settings, plan="fixed")
     return folder
 
 

@@ -46,7 +46,18 @@ def seqloom(
     }
     measurement = measure(
         [
-            *(sys.executable, "-m", "seqloom", "train", "--out", str(run), "--processes", str(processes)),
+            *(
+                sys.executable,
+                "-m",
+                "seqloom",
+                "train",
+                "--plan",
+                "fixed",
+                "--out",
+                str(run),
+                "--processes",
+                str(processes),
+            ),
             *(part for flag, file in files.items() for part in (f"--{flag}", corpus.file(file))),
             *(part for key, value in settings.items() for part in ("--set", f"{key}={value}")),
         ],

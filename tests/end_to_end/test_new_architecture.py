@@ -57,7 +57,19 @@ def test_the_example_is_listed_trained_and_used_by_its_name(checkout: Path, tmp_
     pairs.write_text("".join(f"{n} {n + 1}\t{n + 1} {n}\n" for n in range(40)), encoding="utf-8")
     short = ("--set", "train.max_steps=2", "--set", "search.longest=5")
     assert "Mean of the source as fixed context" in run(checkout, "seqloom", "models", "--json").stdout
-    done = run(checkout, "seqloom", "train", str(pairs), "--model", "mean", "--out", str(out), *short)
+    done = run(
+        checkout,
+        "seqloom",
+        "train",
+        str(pairs),
+        "--model",
+        "mean",
+        "--plan",
+        "fixed",
+        "--out",
+        str(out),
+        *short,
+    )
     assert done.returncode == 0, done.stderr
     done = run(checkout, "seqloom", "translate", str(out), str(pairs), "--nbest", "2")
     assert done.returncode == 0, done.stderr

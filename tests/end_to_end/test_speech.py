@@ -69,6 +69,7 @@ def run(request: pytest.FixtureRequest, folder: Path) -> Path:
         out=out,
         model=request.param,
         settings=settings,
+        plan="fixed",
         quiet=True,
     )
     return out

@@ -75,7 +75,7 @@ def run(*arguments: object) -> str:
 def train(data: str, model: str, flags: Flags, out: Path) -> None:
     """Train a run in `out`."""
     options = [part for name, value in flags.items() for part in ("--set", f"{name}={value}")]
-    run("train", data, "--model", model, "--size", "tiny", "--out", out, *options)
+    run("train", data, "--model", model, "--size", "tiny", "--plan", "fixed", "--out", out, *options)
 
 
 def write_data(folder: Path) -> None:

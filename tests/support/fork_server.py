@@ -103,6 +103,9 @@ def _answer(connection: socket.socket, train_options: Sequence[str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
     if name == "seqloom" and arguments[:1] == ["train"]:
+        if "--minutes" in arguments:  # the options of ours limit training
+            place = arguments.index("--minutes")
+            del arguments[place : place + 2]
         own_search = "phrase" in arguments  # which refuses the options of ours
         values = [value for value in train_options[1::2] if not (own_search and value.startswith("search."))]
         arguments += [word for value in values for word in ("--set", value)]

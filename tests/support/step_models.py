@@ -117,7 +117,9 @@ def fitted(name: str, *, byte_fallback: bool = False) -> Fitted:
     with TemporaryDirectory() as temporary:
         data = write_lines(entry, Path(temporary))
         out = Path(temporary) / "run"
-        user = seqloom.train(data, out=out, model=name, size="tiny", settings=settings, quiet=True)
+        user = seqloom.train(
+            data, out=out, model=name, size="tiny", settings=settings, plan="fixed", quiet=True
+        )
         return Fitted(user.model, Run.open(out).tokenizers())
 
 

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, _own_cache: None) -> Path:
     for table in tables:
         table.write_text("".join(f"{i % 7} {i % 5} {table.stem}\t{i % 7}\n" for i in range(40)))
     settings = {**TINY_TRANSFORMER, "text.tokenizer": "char", "train.max_steps": 1, "train.threads": 1}
-    seqloom.train(tables, valid=tables[0], out=str(folder / "run"), settings=settings, quiet=True)
+    seqloom.train(tables, valid=tables[0], out=str(folder / "run"), settings=settings, plan="fixed", quiet=True)
     return folder
 
 

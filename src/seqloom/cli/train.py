@@ -50,11 +50,11 @@ def train(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Architecture: see seqloom models.", show_default="transformer"),
+        typer.Option(metavar="NAME", help="Architecture: see seqloom models.", show_default="chosen"),
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Model size: tiny, small or base.", show_default="small"),
+        typer.Option(metavar="NAME", help="Model size: tiny, small or base.", show_default="chosen"),
     ] = None,
     long: Annotated[
         str | None,

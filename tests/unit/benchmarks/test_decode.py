@@ -40,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "train.warmup": 10,
         "train.threads": 1,
     }
-    seqloom.train(folder / "pairs.tsv", out=folder / "run", settings=settings, quiet=True)
+    seqloom.train(folder / "pairs.tsv", out=folder / "run", settings=settings, plan="fixed", quiet=True)
     return folder / "run"
 
 

@@ -70,9 +70,8 @@ def test_an_ensemble_of_a_tagger_and_an_lstm(command: Command, tmp_path: Path, s
     text = {"text.tokenizer": "word", "text.joint": False, "text.vocab_size": 1_000_000}
     settings = {**text, "model.width": 8, "train.max_steps": 1, "train.threads": 1}
     lstm = tmp_path / "lstm"
-    seqloom.train(
-        GOLDEN / "data" / "tagged.tsv", out=lstm, model="lstm-dot", size="tiny", settings=settings, quiet=True
-    )
+    table = GOLDEN / "data" / "tagged.tsv"
+    seqloom.train(table, out=lstm, model="lstm-dot", size="tiny", settings=settings, plan="fixed", quiet=True)
     options = ("--ensemble", lstm, "--ensemble-space", space, "--json", "--alignment")
     done = command("translate", TAGGER, *options, given=f"{TEXT}\n")
     (best,) = json.loads(done.out)["hypotheses"]
