@@ -39,7 +39,7 @@ def plan(
     set_: SetAny = None,
     json_: Json = False,
 ) -> None:
-    """Show the options that seqloom train would choose, without training.
+    """Show the options that train would choose.
 
     The data is read once, and the chosen model is trained on random batches for a few seconds to measure its
     speed on this machine.

@@ -32,7 +32,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def run(table: Path, out: Path, **settings: Any) -> Path:
-    pipeline.train(table, out=out, size="tiny", settings={**SETTINGS, **settings}, quiet=True)
+    pipeline.train(table, out=out, size="tiny", settings={**SETTINGS, **settings}, plan="fixed", quiet=True)
     return out
 
 
@@ -41,7 +41,7 @@ def measured(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def test_train_returns_the_same_as_load(table: Path, tmp_path: Path) -> None:
-    made = pipeline.train(table, out=tmp_path / "run", size="tiny", settings=SETTINGS, quiet=True)
+    made = pipeline.train(table, out=tmp_path / "run", size="tiny", settings=SETTINGS, plan="fixed", quiet=True)
     assert made.translate(["1 2", ""]) == load(tmp_path / "run").translate(["1 2", ""])
 
 
@@ -90,6 +90,7 @@ def test_two_files_and_a_validation_table(table: Path, tmp_path: Path) -> None:
         valid=table,
         size="tiny",
         settings=SETTINGS,
+        plan="fixed",
         quiet=True,
     )
     assert len(json.loads((tmp_path / "run" / "data.json").read_text())["files"]) == 3
@@ -143,7 +144,7 @@ def test_messages_are_printed_unless_quiet(
     run(table, tmp_path / "quiet")
     assert capfd.readouterr() == ("", "")
     with unconfigured_logging():
-        pipeline.train(table, out=tmp_path / "loud", size="tiny", settings=SETTINGS)
+        pipeline.train(table, out=tmp_path / "loud", size="tiny", settings=SETTINGS, plan="fixed")
     printed = capfd.readouterr().err
     assert "60 of 60 lines kept" in printed
     assert "done after 4 steps" in printed
