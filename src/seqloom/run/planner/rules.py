@@ -29,8 +29,10 @@ class Situation:
 
     @property
     def words(self) -> bool:
-        """Sources are single words."""
-        return self.data.source.is_single_word and not self.data.frames
+        """Sources are single words, or short lines whose targets are new words, such as dates in digits."""
+        source, target = self.data.source, self.data.target
+        spelled = target.is_single_word and target.unseen > 0.1 and source.characters < 40
+        return (source.is_single_word or spelled) and not self.data.frames
 
     @property
     def symbols(self) -> bool:
@@ -136,7 +138,7 @@ def _checkpoint_every(s: Situation) -> int:
 # Text: the unit of a token
 TEXT = (
     Rule({"text.tokenizer": "char"}, lambda s: s.words,
-         "sources are single words", _WU),
+         "lines are single words or short strings", _WU),
     Rule({"text.tokenizer": "word"}, lambda s: s.symbols,
          "closed vocabularies of {data.source.vocabulary} and {data.target.vocabulary} words", _SCAN),
     Rule({"text.target_tokenizer": "word"}, lambda s: s.words_to_symbols,
