@@ -180,10 +180,11 @@ class Encoder(nn.Module):
         self.width = settings.width
         self.source_embedding = embedding
         self.reads_trees = settings.reads_trees
+        rows = settings.max_length + (0 if tag_positions is None else 1)  # one more, shared by all tags
         self.source_positions = (
             TreeInput(settings.width)
             if settings.reads_trees
-            else InputPositions(settings.positions, settings.width, settings.max_length)
+            else InputPositions(settings.positions, settings.width, rows)
         )
         self.dropout = Dropout(settings.dropout)
         self.encoder = nn.ModuleList(
