@@ -1,9 +1,9 @@
 """Training techniques one by one: a baseline, and the baseline with one option changed, under equal updates.
 
-    python benchmarks/techniques.py --train pairs.tsv --test test.tsv --records techniques.jsonl --runs runs/techniques
+    python benchmarks/techniques.py --train pairs.tsv --test test.tsv --records rows.jsonl --runs runs/each
 
-With --inflection both tables have the columns lemma, form and tags (V;PST), and every source is a word after its
-tags: <V> <PST> lemma. Recorded trials are skipped, so an interrupted command can be repeated.
+With --inflection both tables have the columns lemma, form and tags (V;PST), and sources begin with the tags:
+<V> <PST> lemma. Recorded trials are skipped, so an interrupted command can be repeated.
 """
 
 from __future__ import annotations
