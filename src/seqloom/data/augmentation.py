@@ -72,18 +72,16 @@ class WordDropout:
         batch = self._make_batch(tokens, indices, position)
         assert batch.target_in is not None
         random = np.random.default_rng([self._seed, *position, WORDS])
-        source, target = (self._drawn(ids, random) for ids in (batch.source, batch.target_in))
-        return replace(
-            batch,
-            source=batch.source * ~source.unsqueeze(2)
-            if self._source is None
-            else batch.source.masked_fill(source & self._source[batch.source], UNK),
-            target_in=batch.target_in.masked_fill(target & self._target[batch.target_in], UNK),
-        )
+        source = self._without_words(batch.source, self._source, random)
+        target_in = self._without_words(batch.target_in, self._target, random)
+        return replace(batch, source=source, target_in=target_in)
 
-    def _drawn(self, ids: Tensor, random: np.random.Generator) -> Tensor:
-        """Return a mask of the positions (B, T), True with probability `share`."""
-        return torch.from_numpy(random.random(ids.shape[:2]) < self._share)
+    def _without_words(self, ids: Tensor, droppable: Tensor | None, random: np.random.Generator) -> Tensor:
+        """Return ids (B, T) with UNK, or without `droppable` frames (B, T, F) with zeros, at random positions."""
+        drawn = torch.from_numpy(random.random(ids.shape[:2]) < self._share)
+        if droppable is None:
+            return ids.masked_fill(drawn.unsqueeze(2), 0)
+        return ids.masked_fill(drawn & droppable[ids], UNK)
 
 
 def _droppable(tokenizer: Tokenizer) -> Tensor:
