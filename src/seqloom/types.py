@@ -46,12 +46,13 @@ class Example:
 
 
 class Vocabularies(NamedTuple):
-    """Vocabulary sizes, and whether source and target share one vocabulary."""
+    """Vocabulary sizes, whether source and target share one vocabulary, and the tags of the source."""
 
     source: int
     target: int
     shared: bool
     features: bool = False  # the source consists of vectors with `source` numbers each, not of symbols
+    tags: tuple[int, ...] = ()  # source ids of tags, such as <PST>, and of the characters between tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,11 @@ class Batch:
         subset = self._map(lambda tensor: tensor[chosen])
         tokens = 0 if subset.target_out is None else int((subset.target_out != PAD).sum())
         return replace(subset, target_tokens=tokens)
+
+    def twice(self) -> Batch:
+        """Return a batch with all sentences, followed by all sentences again."""
+        doubled = self._map(lambda tensor: tensor.repeat(2, *[1] * (tensor.dim() - 1)))
+        return replace(doubled, target_tokens=2 * self.target_tokens)
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> Batch:
         """Return a copy of the batch with the function applied to every tensor."""

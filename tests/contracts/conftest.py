@@ -72,6 +72,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
             "relative_distance": 2,
         },
         "unscaled": {"scaled": False},
+        "tags": {"tag_positions": False},
+        "tags-learned": {"tag_positions": False, "positions": "learned", "max_length": 12},
         "window": {"encoder": {"attention": "window", "window": 1, "block": 2}},
         "bigbird-blocks": {"encoder": {"attention": "bigbird", "block": 1, "random_blocks": 1}},
     },
@@ -121,7 +123,7 @@ ATTENTION = {
     "hmm-lm": "none",
     "hmm-classifier": "none",
 }
-SHARED, SEPARATE = Vocabularies(23, 23, True), Vocabularies(29, 19, False)
+SHARED, SEPARATE = Vocabularies(23, 23, True, tags=(5, 9, 14, 20)), Vocabularies(29, 19, False)
 # Cases that are also tested with frames: one of each kind of encoder.
 READ_FRAMES = ("transformer", "lstm-additive")
 FRAMES = Vocabularies(11, 23, False, features=True)

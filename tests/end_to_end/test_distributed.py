@@ -97,6 +97,28 @@ def test_two_processes_make_the_updates_of_one(data: Path, one: Path, shard: boo
         assert found["cer"] == pytest.approx(expected["cer"], rel=0.1)
 
 
+@pytest.mark.timeout(280)
+def test_two_processes_drop_the_words_that_one_drops(data: Path) -> None:
+    options = {"model_dropout": 0.0, "train_word_dropout": 0.2}
+    for processes in (1, 2):
+        _run(_command(data, f"words-{processes}", processes, **options))
+    alone, together = _weights(data / "words-1"), _weights(data / "words-2")
+    earlier = _weights(data / "words-1", 4)
+    moved, apart = (
+        sum(float((alone[n] - other[n]).abs().sum()) for n in alone) for other in (earlier, together)
+    )
+    assert apart < 0.01 * moved
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("shard", [False, True], ids=["ddp", "fsdp"])
+def test_two_processes_train_with_two_passes(data: Path, shard: bool) -> None:
+    _run(_command(data, f"rdrop-{shard}", 2, model_dropout=0.3, train_rdrop=5.0, train_shard=shard))
+    losses = [row["loss"] for row in Run(data / f"rdrop-{shard}").metrics() if row["kind"] == "train"]
+    assert losses[-1] < losses[0]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("shard", [False, True], ids=["ddp", "fsdp"])

@@ -86,6 +86,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "import seqloom": _RECORDINGS,
     },
     "docs/reference/survival.md": {"seqloom data make": "kills a process; see test_kill_and_resume.py"},
+    "docs/guides/techniques.md": {"python benchmarks/": _BENCHMARK},
     "docs/guides/training.md": {"seqloom train --config recipes/": "needs Multi30k, and minutes"},
 }
 # Runs that a page uses but does not train.

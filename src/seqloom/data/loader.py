@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from seqloom.data.augmentation import SubwordSampling, WordDropout
 from seqloom.data.batching import Batches, Collate, Indices, Position, collate, prefetch
 from seqloom.data.config import NoiseConfig
 from seqloom.data.noise import Noise
 from seqloom.data.store import Tokens
 from seqloom.distributed.process_group import ProcessGroup
-from seqloom.text.config import MASK
+from seqloom.text.config import MASK, TextConfig
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Batch
 
@@ -40,8 +41,26 @@ def collator(noise: NoiseConfig, tokenizers: TokenizerPair, seed: int, *, in_pla
     ).collate
 
 
-def local_collator(noise: NoiseConfig, make_batch: Collate[Batch], group: ProcessGroup) -> Collate[LocalRows]:
-    """Return the function that collates this process's rows of a batch, and only these if possible."""
+def augmented(
+    make_batch: Collate[Batch],
+    tokenizers: TokenizerPair,
+    seed: int,
+    *,
+    text: TextConfig,
+    longest: int,
+    word_dropout: float,
+) -> Collate[Batch]:
+    """Return the collator with sampled subwords and word dropout, for training only."""
+    if text.sampled_sides:
+        make_batch = SubwordSampling(text, tokenizers, longest=longest, seed=seed).collate
+    return WordDropout(make_batch, word_dropout, tokenizers, seed=seed).collate if word_dropout else make_batch
+
+
+def local_collator(make_batch: Collate[Batch], group: ProcessGroup, *, random: bool) -> Collate[LocalRows]:
+    """Return the function that collates this process's rows of a batch, and only these if possible.
+
+    `random`: the batch has random parts, which are drawn for all its rows.
+    """
 
     def collate_local(tokens: Tokens, indices: Indices, position: Position) -> LocalRows:
         batch = group.shard(len(indices), lambda rows: make_batch(tokens, indices[rows], position))
@@ -51,7 +70,7 @@ def local_collator(noise: NoiseConfig, make_batch: Collate[Batch], group: Proces
         batch = make_batch(tokens, indices, position)
         return group.shard(len(indices), batch.rows), batch.target_tokens
 
-    return collate_local if noise.kind == "none" else collate_and_slice  # noise is drawn for the entire batch
+    return collate_and_slice if random else collate_local
 
 
 def feeder(batches: Batches, make_rows: Collate[LocalRows]) -> Callable[[int, int], Iterator[Feed]]:

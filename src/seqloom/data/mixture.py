@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 # Seeds of several numbers end with one of these, since (1, 0) and (1, 0, 0) give the same generator.
-ORDER, WINDOW = 1, 2
+ORDER, WINDOW, SUBWORDS, WORDS = 1, 2, 3, 4
 
 
 class Mixture:

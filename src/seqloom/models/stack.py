@@ -23,7 +23,7 @@ from seqloom.nn.longattention import (
     WindowAttention,
 )
 from seqloom.nn.multihead import SelfAttention
-from seqloom.nn.positions import InputPositions, PositionName
+from seqloom.nn.positions import InputPositions, PositionName, TagPositions
 from seqloom.nn.syntax import TreeInput, tree_positions
 from seqloom.settings import ModelSettings, Settings
 from seqloom.types import Batch
@@ -163,18 +163,28 @@ class EncoderStackSettings(StackSettings):
 
 
 class Encoder(nn.Module):
-    """Transformer encoder, a base class of the models that have one."""
+    """Transformer encoder, a base class of the models that have one.
 
-    def __init__(self, settings: EncoderStackSettings, embedding: nn.Embedding | FrameEmbedding) -> None:
+    Positions count from 0, unless `tag_positions` gives all leading tags the same position.
+    """
+
+    def __init__(
+        self,
+        settings: EncoderStackSettings,
+        embedding: nn.Embedding | FrameEmbedding,
+        tag_positions: TagPositions | None = None,
+    ) -> None:
         super().__init__()
         shape = settings.shape()
+        self.tag_positions = tag_positions
         self.width = settings.width
         self.source_embedding = embedding
         self.reads_trees = settings.reads_trees
+        rows = settings.max_length + (0 if tag_positions is None else 1)  # one more, shared by all tags
         self.source_positions = (
             TreeInput(settings.width)
             if settings.reads_trees
-            else InputPositions(settings.positions, settings.width, settings.max_length)
+            else InputPositions(settings.positions, settings.width, rows)
         )
         self.dropout = Dropout(settings.dropout)
         self.encoder = nn.ModuleList(
@@ -190,6 +200,8 @@ class Encoder(nn.Module):
     def encode(self, batch: Batch) -> Tensor:
         """Return the encoded source, (B, S, D)."""
         at = torch.arange(batch.source.shape[1], device=batch.source.device)
+        if self.tag_positions is not None:
+            at = self.tag_positions(batch.source)
         tree = tree_positions(_heads(batch)) if self.reads_trees else None
         places = (at,) if tree is None else (at, tree.depth)
         x = self.embed(self.source_embedding, self.source_positions, batch.source, *places)

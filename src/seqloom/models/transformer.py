@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar, cast
+from typing import ClassVar, Self, cast
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.models.base import AutoregressiveModel
 from seqloom.models.stack import Encoder, EncoderStackSettings, initialise
 from seqloom.nn.blocks import DecoderBlock
 from seqloom.nn.embedding import embeddings_and_output
-from seqloom.nn.positions import InputPositions
+from seqloom.nn.positions import InputPositions, TagPositions
 from seqloom.registry import register
 from seqloom.types import Batch, Tree, Vocabularies
+
+_INPUT_POSITIONS = ("sinusoidal", "learned")  # positions that are added to the input
 
 
 class TransformerSettings(EncoderStackSettings):
@@ -25,6 +27,22 @@ class TransformerSettings(EncoderStackSettings):
     decoder_layers: int | None = Field(
         None, ge=1, le=1000, description="number of decoder blocks; None = layers"
     )
+    tag_positions: bool = Field(
+        True, description="false: tags at the beginning of a source have position 0, other tokens 1, 2, ..."
+    )
+
+    @model_validator(mode="after")
+    def _tags_can_share_a_position(self) -> Self:
+        if not self.tag_positions and self.positions not in _INPUT_POSITIONS:
+            raise ValueError(
+                f"model.tag_positions=false supports model.positions {', '.join(_INPUT_POSITIONS)}, "
+                f"not {self.positions}"
+            )
+        return self
+
+    def tags(self, vocabularies: Vocabularies) -> TagPositions | None:
+        """Return the positions of sources whose tags have none, if this is chosen."""
+        return None if self.tag_positions else TagPositions(vocabularies.source, vocabularies.tags)
 
 
 @register(
@@ -38,7 +56,7 @@ class Transformer(Encoder, AutoregressiveModel):
 
     def __init__(self, settings: TransformerSettings, vocabularies: Vocabularies) -> None:
         source, target, output = embeddings_and_output(vocabularies, settings.width, settings.tie)
-        super().__init__(settings, source)
+        super().__init__(settings, source, settings.tags(vocabularies))
         shape = settings.shape()
         self.target_embedding, self.output = target, output
         self.target_positions = InputPositions(settings.positions, settings.width, settings.max_length)
@@ -130,6 +148,12 @@ for _name, _summary, _paper, _overrides in (
         "Transformer whose encoder attends to neighbouring, leading and random blocks only",
         "Zaheer et al. 2020, arXiv:2007.14062",
         {"encoder": {"attention": "bigbird"}},
+    ),
+    (
+        "transformer-fast",
+        "Transformer with 6 encoder layers and 1 decoder layer, which decodes fast",
+        "Kasai et al. 2021, arXiv:2006.10369; Kim et al. 2019, aclanthology.org/D19-5632",
+        {"layers": 6, "decoder_layers": 1},
     ),
     (
         "transformer-deep",

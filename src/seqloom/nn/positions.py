@@ -6,6 +6,7 @@ Without them, attention treats its input as a set: a permuted sentence gives the
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
@@ -62,6 +63,26 @@ class InputPositions(nn.Module):
                 "train with a higher model.max_length, or with model.positions=sinusoidal",
             )
         return x + self.table(positions)
+
+
+class TagPositions(nn.Module):
+    """Positions of sources with leading tags: 0 for all these tags, and 1, 2, ... for the other tokens.
+
+    The order of feature tags then has no effect, and a word has the same positions after any number of tags
+    (Wu, Cotterell & Hulden 2021, arXiv:2005.10213, section 3).
+    """
+
+    def __init__(self, vocabulary: int, tags: Sequence[int]) -> None:
+        super().__init__()
+        is_tag = torch.zeros(vocabulary, dtype=torch.bool)
+        is_tag[list(tags)] = True
+        self.register_buffer("is_tag", is_tag, persistent=False)
+        self.is_tag: Tensor
+
+    def forward(self, source: Tensor) -> Tensor:
+        """Return the positions (B, S) of ids (B, S)."""
+        leading = self.is_tag[source].long().cumprod(dim=1)
+        return (1 - leading).cumsum(dim=1)
 
 
 class AttentionPositions(nn.Module):

@@ -15,6 +15,7 @@ from seqloom.data.tables import SUFFIXES, suffix
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError, quoted
 from seqloom.registry import Architecture, architecture, architectures
+from seqloom.run.techniques import check_techniques
 from seqloom.settings import ModelSettings, Settings
 from seqloom.suggestions import unknown_option
 from seqloom.text.config import TextConfig
@@ -151,6 +152,7 @@ def from_tree(tree: Mapping[str, Any], where: str) -> Config:
         search=checked(SearchConfig, "search"),
     )
     check_model_fits_data(config, entry)
+    check_techniques(config, entry)
     return config
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from seqloom.data.corpus import Corpus
-from seqloom.data.loader import collator, feeder, local_collator
+from seqloom.data.loader import augmented, collator, feeder, local_collator
 from seqloom.decode.generation import Generator
 from seqloom.decode.mask_filling import Filler
 from seqloom.decode.translator import Translator
@@ -35,6 +35,7 @@ from seqloom.run.fit import fit_run
 from seqloom.run.guards import disk_errors, exclusive_training, stop_on_signals
 from seqloom.run.load import Use, check_search_options, load, load_filler, load_generator, use_of
 from seqloom.run.planner.plan import Plan, PlanMode, compose_with_plan, plan_mode
+from seqloom.run.techniques import check_tokenizers, is_augmented
 from seqloom.system import busy_elsewhere, keep_freed_memory
 from seqloom.tensors import write_tensors
 from seqloom.text.pair import TokenizerPair
@@ -165,6 +166,7 @@ def _prepare(run: Run, config: Config) -> None:
     """Prepare the data and write all files that a run directory has before training."""
     init_from = config.train.init_from
     prepared = Corpus(config.data, config.text).prepare(_shared_tokenizers(init_from))
+    check_tokenizers(config, prepared.tokenizers)
     # A model that cannot be built is an error before anything is written.
     model = None if _is_fitted(config) else build_model(config, prepared.tokenizers)
     warm = warm_start(model, {name: _best_weights(name) for name in init_from}) if init_from and model else None
@@ -269,6 +271,18 @@ def _train(run: Run, *, progress: bool, group: ProcessGroup) -> TrainState:
         torch.manual_seed(config.train.seed + group.rank)
     in_place = architecture(config.model.name).task == "fill"
     make_batch = collator(config.data.noise, prepared.tokenizers, config.train.seed, in_place=in_place)
+    make_rows = local_collator(
+        augmented(
+            make_batch,
+            prepared.tokenizers,
+            config.train.seed,
+            text=config.text,
+            longest=config.data.max_length,
+            word_dropout=config.train.word_dropout,
+        ),
+        group,
+        random=config.data.noise.kind != "none" or is_augmented(config),
+    )
     with (
         disk_errors(run),
         _log(run, config, newest, progress, group) as log,
@@ -290,7 +304,7 @@ def _train(run: Run, *, progress: bool, group: ProcessGroup) -> TrainState:
         trainer = Trainer(
             model,
             config.train,
-            feed=feeder(batches, local_collator(config.data.noise, make_batch, group)),
+            feed=feeder(batches, make_rows),
             batches_per_epoch=batches.per_epoch if config.train.max_epochs else 0,
             validate=Validator(
                 model, config.train, config.search, prepared, make_batch, device, stop, validation_group

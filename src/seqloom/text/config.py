@@ -11,8 +11,10 @@ from seqloom.settings import Settings
 
 Kind = Literal["unigram", "bpe", "char", "word"]
 SourceKind = Literal["unigram", "bpe", "char", "word", "frames"]  # frames: sources are feature files
+SUBWORDS: tuple[Kind, ...] = ("unigram", "bpe")  # kinds with several segmentations of a text
 Center = Literal["corpus", "sequence"]
 Normalization = Literal["none", "nfc", "nfkc"]
+Sampling = Literal["none", "source", "target", "both"]
 
 MASK = "[MASK]"  # placeholder for the tokens that a masked language model restores
 
@@ -55,6 +57,19 @@ class TextConfig(Settings):
         None, description="symbols that are never split, e.g. <2de>; default: detected"
     )
     sample: int = Field(200_000, ge=1, description="maximum number of lines for training a tokenizer")
+    sampling: Sampling = Field(
+        "none",
+        description="side to segment at random in every training batch: none, source, target or both",
+    )
+    sampling_alpha: float = Field(
+        0.1,
+        gt=0,
+        description="sampling: unigram = exponent of the probabilities, smaller = more varied; "
+        "bpe = probability of leaving out a merge",
+    )
+    sampling_nbest: int = Field(
+        64, ge=-1, description="sampling, unigram: number of best segmentations to draw from; -1 = all"
+    )
     stack: int = Field(
         1, ge=1, description="frames: number of consecutive frames that are concatenated into one"
     )
@@ -82,6 +97,12 @@ class TextConfig(Settings):
         return TextConfig.checked({**self.model_dump(), **changed}, "text")
 
     @property
+    def sampled_sides(self) -> tuple[str, ...]:
+        """Sides whose subwords are sampled in training."""
+        sides = {"none": (), "both": ("source", "target")}
+        return sides.get(self.sampling, (self.sampling,))
+
+    @property
     def is_joint(self) -> bool:
         """Whether both sides share one model."""
         source, target = self.kinds
@@ -104,5 +125,25 @@ class TextConfig(Settings):
             raise ValueError(
                 "joint: true requires the same tokenizer on both sides, "
                 f"got {source} for the source and {target} for the target; remove joint or choose one kind"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _sampled_sides_have_subwords(self) -> TextConfig:
+        for side, kind in zip(("source", "target"), self.kinds, strict=True):
+            if side not in self.sampled_sides:
+                continue
+            if kind not in SUBWORDS:
+                raise ValueError(
+                    f"text.sampling={self.sampling} needs subwords (unigram or bpe), but the {side} is {kind}; "
+                    "change the tokenizer, or sample the other side only"
+                )
+            if kind == "bpe" and self.sampling_alpha > 1:
+                raise ValueError(
+                    f"text.sampling_alpha={self.sampling_alpha:g} is a probability with bpe, so at most 1"
+                )
+        if self.sampling_nbest in (0, 1):
+            raise ValueError(
+                f"text.sampling_nbest={self.sampling_nbest} leaves nothing to draw from; use -1 or at least 2"
             )
         return self

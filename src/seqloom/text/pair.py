@@ -63,7 +63,8 @@ class TokenizerPair:
     @property
     def vocabularies(self) -> Vocabularies:
         """Vocabulary sizes and kinds, as a model needs them."""
-        return Vocabularies(self.reader.size, self.target.size, self.joint, self.frames)
+        tags = () if self.frames else (*self.source.tags, *self.source.tag_separators)
+        return Vocabularies(self.reader.size, self.target.size, self.joint, self.frames, tags)
 
     @property
     def joint(self) -> bool:

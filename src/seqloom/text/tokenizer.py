@@ -10,6 +10,7 @@ from copy import copy
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar, Literal, Self
 
 from seqloom.errors import SeqloomError
@@ -27,6 +28,7 @@ _SWAP = str.maketrans({" ": SPACE, SPACE: " ", "\t": "\ue009", "\ue009": "\t"})
 _RARE = re.compile(f"[{SPACE}\t\ue009]")
 _INSIDE_MASK = re.compile(rf"(?<={re.escape(MASK[0])})(?={re.escape(MASK[1:])})")
 _UNKNOWN = "⁇"
+_SEEDING = Lock()  # SentencePiece has one seed for the entire process
 
 
 def own_spaces(*, prefix: bool, collapse: bool, escape: bool) -> bytes:
@@ -149,6 +151,20 @@ class Tokenizer:
         )
         return [next(ids) if len(pieces) == 1 else list(chain(*islice(ids, len(pieces)))) for pieces in parts]
 
+    def sample_batch(self, marked: Sequence[str], *, alpha: float, nbest: int, seed: int) -> list[list[int]]:
+        """Return random ids of each text, whose spaces are marked; equal seeds give equal ids.
+
+        SentencePiece seeds a generator per thread, and encodes a batch in a new thread.
+        """
+        import sentencepiece
+
+        with _SEEDING:
+            sentencepiece.set_random_generator_seed(seed)
+            ids: list[list[int]] = self._processor.encode(
+                list(marked), enable_sampling=True, alpha=alpha, nbest_size=nbest, num_threads=1
+            )
+        return ids
+
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids; PAD, BOS and EOS are skipped."""
         return self.spell(self._bytes[id] for id in ids)
@@ -179,6 +195,17 @@ class Tokenizer:
                 f"train with text.tags={tag}, or start from a run that has it",
             )
         return int(self._processor.piece_to_id(self._prefix + tag))
+
+    @cached_property
+    def tags(self) -> tuple[int, ...]:
+        """Ids of the tags, such as <2de>; [MASK] is not a tag."""
+        return tuple(self.symbol(tag) for tag in self.settings.normalizer.tags if tag != MASK)
+
+    @cached_property
+    def tag_separators(self) -> tuple[int, ...]:
+        """Ids that can be between two tags: the space of a char tokenizer; other kinds have it in the tag."""
+        space = int(self._processor.piece_to_id(SPACE))
+        return (space,) if self.settings.kind == "char" and self.tags and space != UNK else ()
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return one readable piece per id; '▁' is a space."""

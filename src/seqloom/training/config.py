@@ -56,6 +56,17 @@ class TrainConfig(Settings):
     label_smoothing: float = Field(
         0.1, ge=0, lt=1, description="probability mass spread evenly over the vocabulary"
     )
+    word_dropout: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="fraction of source and decoder input tokens replaced by the unknown token in training",
+    )
+    rdrop: float = Field(
+        0.0,
+        ge=0,
+        description="R-Drop: weight of the divergence between two passes with other dropout masks; 0 = off",
+    )
     ema: float = Field(
         0.0,
         ge=0,

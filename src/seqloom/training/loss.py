@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.models.base import SequenceModel
+from seqloom.training.rdrop import symmetric_kl
 from seqloom.types import PAD, Batch
 
 _CHUNK_ELEMENTS = 1 << 22  # logits alive at a time: 16 MB in float32, small enough to stay in cache
@@ -89,19 +90,34 @@ def cross_entropy(hidden: Tensor, output: nn.Linear, targets: Tensor, smoothing:
 
 
 class LossModule(nn.Module):
-    """A model and its loss behind one forward, so that a call runs the hooks of DDP and FSDP."""
+    """A model and its loss behind one forward, so that a call runs the hooks of DDP and FSDP.
 
-    def __init__(self, model: SequenceModel, smoothing: float, precision: str) -> None:
+    With R-Drop (Liang et al. 2021, equation 4) every sentence is in the batch twice, with other dropout masks,
+    and the loss is the mean of both cross entropies plus rdrop / 2 x the symmetric KL divergence between both
+    distributions. This is half of the equation, so a run with R-Drop has gradients of the usual size.
+    """
+
+    def __init__(self, model: SequenceModel, smoothing: float, precision: str, *, rdrop: float = 0.0) -> None:
         super().__init__()
-        self.model, self.smoothing, self.precision = model, smoothing, precision
+        self.model, self.smoothing, self.precision, self.rdrop = model, smoothing, precision, rdrop
 
     def forward(self, batch: Batch) -> Loss:
         """Return the summed loss of a batch under teacher forcing."""
-        assert batch.target_out is not None
         device, low_precision = batch.source.device.type, self.precision == "bfloat16"
         with torch.autocast(device, torch.bfloat16) if low_precision else nullcontext():
-            hidden, targets = self.model.hidden(batch), batch.target_out
-            if 2 * batch.target_tokens < targets.numel():  # mostly padding: exclude it from the output layer
-                real = targets != PAD
-                hidden, targets = hidden[real].unsqueeze(0), targets[real].unsqueeze(0)
-            return cross_entropy(hidden, self.model.output, targets, self.smoothing)
+            if not self.rdrop:
+                hidden, targets = self._hidden(batch)
+                return cross_entropy(hidden, self.model.output, targets, self.smoothing)
+            hidden, targets = self._hidden(batch.twice())
+            both = cross_entropy(hidden, self.model.output, targets, self.smoothing)
+            divergence = symmetric_kl(hidden, self.model.output, targets)
+            return Loss((both.total + self.rdrop * divergence) / 2, both.nll / 2)
+
+    def _hidden(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return hidden vectors (B, T, D) and targets (B, T), or (1, N, D) and (1, N) without padding."""
+        assert batch.target_out is not None
+        hidden, targets = self.model.hidden(batch), batch.target_out
+        if 2 * batch.target_tokens < targets.numel():  # mostly padding: exclude it from the output layer
+            real = targets != PAD
+            hidden, targets = hidden[real].unsqueeze(0), targets[real].unsqueeze(0)
+        return hidden, targets

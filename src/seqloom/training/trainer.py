@@ -102,7 +102,9 @@ class Trainer:
         self.checkpoints, self.log, self.stop, self.device = checkpoints, log, stop, device
         self.batches_per_epoch = batches_per_epoch
         self.parallel = data_parallel(self.group, device, shard=config.shard)
-        self.loss_module = self.parallel.wrap(LossModule(model, config.label_smoothing, config.precision))
+        self.loss_module = self.parallel.wrap(
+            LossModule(model, config.label_smoothing, config.precision, rdrop=config.rdrop)
+        )
         self.updater = Updater(self.parallel.model(self.loss_module), config, self.parallel)
         self.average = MovingAverage(model, config.ema) if config.ema else None
         self.state, self.metrics = TrainState(), TrainingMetrics()

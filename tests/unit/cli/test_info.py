@@ -127,6 +127,7 @@ def test_the_cost_as_json(config: Path, capsys: pytest.CaptureFixture[str]) -> N
         "target": 40,
         "features": False,
         "shared": True,
+        "tags": [],
         "from": "text.vocab_size, an upper bound",
     }
     for key in ("parameters", "forward_per_token", "backward_per_token", "kept_per_token"):

@@ -40,8 +40,9 @@ def _shares(size: int, rows: list[int], **options: Any) -> list[tuple[Batch, int
     config = compose(values=options)
     tokenizers: Any = SimpleNamespace(source=_Symbols())
     make_batch = collator(config.data.noise, tokenizers, 1, in_place=config.model.name == "mlm")
+    masked = config.data.noise.kind != "none"
     return [
-        local_collator(config.data.noise, make_batch, ProcessGroup(rank, size))(
+        local_collator(make_batch, ProcessGroup(rank, size), random=masked)(
             _tokens(), np.array(rows), Position(0, 3)
         )
         for rank in range(size)
@@ -93,6 +94,6 @@ def test_feeds_have_their_position() -> None:
 
     config = compose()
     make_batch = collator(config.data.noise, None, 1, in_place=False)  # type: ignore[arg-type]
-    [last] = feeder(Two(), local_collator(config.data.noise, make_batch, ProcessGroup()))(5, 1)
+    [last] = feeder(Two(), local_collator(make_batch, ProcessGroup(), random=False))(5, 1)
     assert (last.epoch, last.batch, last.target_tokens) == (5, 2, 3)
     assert last.data.source.tolist() == [[7, 6, EOS]]

@@ -9,11 +9,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from seqloom.data.batching import collate_ids
 from seqloom.distributed.ddp import DataParallel, data_parallel
 from seqloom.distributed.fsdp import FSDP
 from seqloom.distributed.process_group import ProcessGroup
+from seqloom.models.transformer import Transformer, TransformerSettings
+from seqloom.training import loss as losses
 from seqloom.training.config import TrainConfig
 from seqloom.training.optimizer import Updater
+from seqloom.types import Vocabularies
 from support.commands import run_python
 
 
@@ -101,6 +105,24 @@ def test_a_sharded_run_resumes_from_either_kind_of_checkpoint(fsdp: FSDP, saved_
         training.update()
     _assert_equal(resumed.weights(), saved.weights())
     _assert_equal(resumed.updater.state(), saved.updater.state())
+
+
+def test_the_sharded_gradient_of_two_passes_equals_the_unsharded_one(fsdp: FSDP) -> None:
+    batch, gradients = collate_ids([[4, 5], [6]], [[5, 6, 7], [8]], range(2)), []
+    for parallel in (DataParallel(ProcessGroup()), fsdp):
+        torch.manual_seed(1)
+        settings = TransformerSettings.model_validate({"size": "tiny", "tag_positions": False, "dropout": 0.3})
+        model = Transformer(settings, Vocabularies(9, 9, shared=True, tags=(4,)))
+        loss_module = parallel.wrap(losses.LossModule(model, 0.1, "float32", rdrop=5.0))
+        parallel.load_weights(model, loss_module)
+        torch.manual_seed(2)
+        loss_module(batch).total.backward()
+        trained = parallel.model(loss_module).named_parameters()
+        gradients.append(
+            {name: parallel.local(weight.grad) for name, weight in trained if weight.grad is not None}
+        )
+    assert gradients[0].keys() == gradients[1].keys()
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=0, atol=1e-6)
 
 
 def _assert_equal(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

@@ -87,5 +87,9 @@ def test_another_model_with_the_same_options_is_refused(format: Any, architectur
     assert "model.name=changed" in (format.obstacle(settings_with(name="changed")) or "")
 
 
+def test_tags_without_position_are_refused(format: Any) -> None:
+    assert "model.tag_positions=false" in (format.obstacle(settings_with(tag_positions=False)) or "")
+
+
 def test_a_nested_option_is_checked(format: Any) -> None:
     assert "model.encoder.attention=window" in format.obstacle(settings_with(encoder={"attention": "window"}))

@@ -82,6 +82,14 @@ def test_int8_is_smaller_and_reported(run: Run, exported: Path, tmp_path: Path) 
     assert (tmp_path / "int8/model.bin").stat().st_size < (exported / "model.bin").stat().st_size
 
 
+def test_a_deep_encoder_with_a_shallow_decoder_is_exported(run: Run, tmp_path: Path) -> None:
+    pairs, settings = run.folder.parent / "pairs.tsv", {**SETTINGS, "model.name": "transformer-fast"}
+    fast = train_run(tmp_path / "fast", pairs, {**settings, "model.layers": 6, "model.decoder_layers": 1})
+    report = export_ctranslate2(fast.folder, tmp_path / "float")
+    assert report["verified"]["answers"]["greedy"]["share"] == 1.0
+    assert export_ctranslate2(fast.folder, tmp_path / "int8", quantization="int8")["quantization"] == "int8"
+
+
 def test_an_export_with_different_outputs_is_refused_and_nothing_is_written(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -296,6 +296,7 @@ def test_head_widths_come_from_the_settings() -> None:
         ("transformer-relative", {"positions": "relative"}),
         ("transformer-rotary", {"positions": "rotary"}),
         ("transformer-alibi", {"positions": "alibi"}),
+        ("transformer-fast", {"layers": 6, "decoder_layers": 1, "width": 256, "positions": "sinusoidal"}),
         ("transformer-deep", {"layers": 24, "decoder_layers": 24, "norm": "rms", "activation": "swiglu"}),
     ],
 )

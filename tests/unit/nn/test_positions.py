@@ -15,6 +15,7 @@ from seqloom.nn.positions import (
     Relative,
     Rotary,
     T5Buckets,
+    TagPositions,
     attention_positions,
     distances,
     sinusoids,
@@ -92,3 +93,10 @@ def test_without_positions_nothing_is_changed() -> None:
     assert layer.rotate(x, torch.arange(3)) is x
     assert layer.bias(x, torch.arange(3), 3) is None
     assert layer.values(torch.rand(1, 2, 3, 3), torch.arange(3)) is None
+
+
+def test_leading_tags_share_position_0_and_other_tokens_count_from_1() -> None:
+    positions = TagPositions(12, tags=(5, 6, 7))
+    source = torch.tensor([[5, 6, 8, 9, 2], [8, 5, 9, 2, 0], [7, 2, 0, 0, 0], [6, 6, 7, 8, 5]])
+    expected = [[0, 0, 1, 2, 3], [1, 2, 3, 4, 5], [0, 1, 2, 3, 4], [0, 0, 0, 1, 2]]
+    assert positions(source).tolist() == expected

@@ -15,6 +15,7 @@ from seqloom.errors import SeqloomError
 from seqloom.text.config import Center, TextConfig
 from seqloom.text.frames import FrameReader, UnreadableFrames, read_features
 from seqloom.text.pair import TokenizerPair
+from seqloom.types import Vocabularies
 
 Array = NDArray[np.float32]
 
@@ -181,7 +182,7 @@ def test_a_pair_saves_and_loads_its_reader(tmp_path: Path) -> None:
     config = TextConfig(tokenizer="frames", target_tokenizer="char", stack=2)
     pair = TokenizerPair.train(config, lambda: [(line, "abc") for line in lines])
     assert pair.frames and not pair.joint and pair.source_end == 0
-    assert pair.vocabularies == (6, pair.target.size, False, True)
+    assert pair.vocabularies == Vocabularies(6, pair.target.size, shared=False, features=True)
     pair.save(tmp_path / "tokenizer")
     loaded = TokenizerPair.load(tmp_path / "tokenizer")
     assert loaded.fingerprint == pair.fingerprint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,3 +105,21 @@ def test_the_sample_is_bounded_and_reproducible() -> None:
     assert (separate.source.size, separate.target.size) == (104, 104)
     late = [i for i in range(500, 1000) if separate.source.decode(separate.source.encode(f"s{i}")) == f"s{i}"]
     assert 25 < len(late) < 75, "the sample is drawn from the entire corpus"
+
+
+@pytest.mark.parametrize("kind", ["char", "word", "unigram"])
+def test_the_vocabularies_have_the_tags_and_what_is_between_them(kind: Any) -> None:
+    config = TextConfig(tokenizer=kind, vocab_size=300)
+    pair = TokenizerPair.train(config, lambda: [("<V> <PST> say", "said"), ("<V> <INF> go", "go")] * 9)
+    for line in ("<V> <PST> say", "<PST> <V> <INF> go"):
+        ids = pair.source.encode(line)
+        leading = [id in pair.vocabularies.tags for id in ids]
+        word = pair.source.decode(id for id, is_tag in zip(ids, leading, strict=True) if not is_tag)
+        assert word.strip() == line.rpartition("> ")[2]
+        assert leading == sorted(leading, reverse=True)
+    assert len(pair.source.tags) == 3
+
+
+def test_a_mask_is_not_a_tag() -> None:
+    pair = TokenizerPair.train(TextConfig(tokenizer="word"), lambda: [("a b", "b")] * 9, symbols=("[MASK]",))
+    assert pair.vocabularies.tags == ()

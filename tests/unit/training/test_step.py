@@ -88,7 +88,7 @@ def small_memory(trainer: Any, rows: int, *, when: Callable[[int], bool] = lambd
     trainer.model.hidden = limited
 
 
-@pytest.mark.parametrize("options", [{}, {"accumulate": 2}])
+@pytest.mark.parametrize("options", [{}, {"accumulate": 2}, {"rdrop": 2.0}])
 def test_split_batches_give_the_gradient_of_the_entire_batch(
     make_trainer: Make, options: dict[str, Any], messages: list[str]
 ) -> None:
@@ -107,7 +107,8 @@ def test_split_batches_give_the_gradient_of_the_entire_batch(
         trainer.run()
         return trainer, seen
 
-    whole, cut = gradients("whole", None), gradients("cut", 1)
+    passes = 2 if "rdrop" in options else 1
+    whole, cut = gradients("whole", None), gradients("cut", passes)
     assert len(whole[1]) == 3
     for one, other in zip(whole[1], cut[1], strict=True):
         for left, right in zip(one, other, strict=True):
@@ -119,9 +120,10 @@ def test_split_batches_give_the_gradient_of_the_entire_batch(
     assert "batch" in messages[0] and "train.batch_tokens" in messages[0]
 
 
-def test_a_run_that_ran_out_of_memory_is_resumed_exactly(make_trainer: Make) -> None:
+@pytest.mark.parametrize("rdrop", [0.0, 2.0])
+def test_a_run_that_ran_out_of_memory_is_resumed_exactly(make_trainer: Make, rdrop: float) -> None:
     def build(name: str) -> Any:
-        trainer = make_trainer(name, max_steps=8)
+        trainer = make_trainer(name, max_steps=8, rdrop=rdrop)
         small_memory(trainer, 2, when=lambda step: step in (3, 6))
         return trainer
 

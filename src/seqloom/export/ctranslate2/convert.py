@@ -40,6 +40,7 @@ _SUPPORTED = Supported(
         "residual": (True,),
         "scaled": (True, False),
         "tie": ("auto", "all", "target", "none"),
+        "tag_positions": (True,),
     }
 )
 

@@ -64,6 +64,7 @@ _SUPPORTED = Supported(
         "residual": (True,),
         "scaled": (True,),
         "tie": ("auto", "all", "target", "none"),
+        "tag_positions": (True,),
     }
 )
 
