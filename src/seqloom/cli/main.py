@@ -32,6 +32,7 @@ from seqloom.cli import (
     shortlist,
     train,
     translate,
+    tune,
 )
 from seqloom.cli.commands import Command, CommandGroup
 from seqloom.cli.user_modules import UserModules, imports_first
@@ -39,7 +40,13 @@ from seqloom.errors import SeqloomError
 from seqloom.log import console
 
 _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
-    "Train": {"demo": demo.demo, "train": train.train, "resume": train.resume, "models": models.models},
+    "Train": {
+        "demo": demo.demo,
+        "train": train.train,
+        "resume": train.resume,
+        "tune": tune.app,
+        "models": models.models,
+    },
     "Use": {
         "translate": translate.translate,
         "rerank": rerank.rerank,
