@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from seqloom.data import testset
 from seqloom.decode.config import SearchConfig
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import parse_metrics
 from seqloom.evaluate.significance import compare
-from seqloom.run.load import load_decoder
 from seqloom.tune.choice import Measured, best_of, choose, measure
 from seqloom.tune.lists import norms_of, penalties_of, sizes_of
 from seqloom.tune.search import Decoded, Setting, can_rank_again, decode_all, grid, searches_needed
-from support.runs import SharedRuns
+from seqloom.types import Request
+from support.step_models import TableModel
+from support.tokenizers import char_tokenizers
+
+LINES = ["abc", "", "bca", "cab", "dd"]
+DATA = testset.TestSet("lines", LINES, [["x"]] * len(LINES), [None] * len(LINES))
 
 
-@pytest.fixture(scope="module")
-def run(shared_runs: SharedRuns) -> Path:
-    return shared_runs.build("pairs") / "pairs"
+def random_translator(seed: int, options: dict[str, Any]) -> TorchTranslator:
+    """Return a translator of random distributions, whose searches end with more hypotheses than the beam."""
+    tokenizers = char_tokenizers("abcd", "wxyz")
+    size = tokenizers.target.size
+    model = TableModel.random(size, 8, size, size, seed=seed)
+    search = SearchConfig.checked({"beam": 4, "longest": 8, **options}, "search")
+    return TorchTranslator(model, tokenizers, search)
 
 
-LINES = ["a man is running.", "", "two women are here!", "the girl", "dog a sits"]
-DATA = testset.TestSet("lines", LINES, [["X"]] * len(LINES), [None] * len(LINES))
-# Short outputs, so that the model without training completes hypotheses of different lengths.
-SHORT = {"max_length_factor": 0, "max_length_extra": 6}
-
-
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(
     "options",
     [{}, {"stop": "length"}, {"word_reward": 0.7}, {"groups": 2}, {"stop": "hopeless"}, {"stop": "ahead"}],
     ids=str,
 )
-def test_every_setting_has_the_outputs_of_its_own_search(run: Path, options: dict[str, object]) -> None:
-    translator = load_decoder(run, search={**SHORT, "beam": 4, **options})
+def test_every_setting_has_the_outputs_of_its_own_search(seed: int, options: dict[str, Any]) -> None:
+    translator = random_translator(seed, options)
     settings = grid(translator.search, beams=[2, 4, 8], penalties=[0, 0.5, 1, 3])
     counted: list[int] = []
     found = list(decode_all(translator, DATA, settings, on_progress=counted.append))
@@ -46,7 +51,17 @@ def test_every_setting_has_the_outputs_of_its_own_search(run: Path, options: dic
         alone = translator.with_search(one.setting.options()).translate(LINES)
         assert list(one.texts) == [many[0].text for many in alone], one.setting
         assert one.sentences_per_second > 0
-    assert len({one.texts for one in found}) > 2  # the settings make a difference
+    assert len({one.texts for one in found}) > 3  # the settings make a difference
+
+
+def test_candidates_are_all_hypotheses_that_a_search_ends_with() -> None:
+    translator = random_translator(1, {"stop": "length"})
+    found = translator.candidates([Request(line) for line in LINES], on_progress=lambda count: None)
+    assert max(map(len, found)) > translator.search.beam
+    best = translator.translate(LINES, nbest=4)
+    assert [many[:4] for many in found if many[0].text] == [
+        [replace(one, flags=()) for one in many] for many in best if many[0].text
+    ]
 
 
 def test_ranking_again_is_used_only_where_it_is_exact() -> None:
