@@ -8,6 +8,7 @@ import typer
 
 from seqloom.cli.commands import Command, CommandGroup
 from seqloom.cli.tune_search import search
+from seqloom.cli.tune_training import training
 
 _DEFAULT = "training"
 
@@ -23,3 +24,4 @@ class _Tune(CommandGroup):
 
 app = typer.Typer(cls=_Tune, help="Choose search options or training options on validation data.")
 app.command(cls=Command)(search)
+app.command(cls=Command)(training)
