@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -131,8 +132,6 @@ def training(
 
 def _draw(report: StudyReport) -> Path | None:
     """Draw the trials into the folder of the study if matplotlib is installed."""
-    from importlib.util import find_spec
-
     from seqloom.tune.picture import StudyFigure
 
     if find_spec("matplotlib") is None:
@@ -145,12 +144,12 @@ def _draw(report: StudyReport) -> Path | None:
 def _table(report: StudyReport) -> Table:
     """Return the trials, best first, with the values of the tuned options."""
     names = list(dict.fromkeys(name for trial in report.trials for name in trial.options))
-    short = [name.partition(".")[2] for name in names]
-    numbers = ("trial", report.metric, "steps", *short)
-    table = new_table("trial", "state", *numbers[1:], right=numbers)
+    short = [name.partition(".")[2].replace("_", " ") for name in names]
+    numbers = ("trial", report.metric, *short)
+    table = new_table("trial", "state", *numbers[1:], right=numbers, no_wrap=("state", report.metric), gap=1)
     for trial in report.ranked:
         options = (_shown(trial.options.get(name)) for name in names)
-        table.add_row(str(trial.number), trial.state, _shown(trial.value), _shown(trial.steps), *options)
+        table.add_row(str(trial.number), trial.state, _shown(trial.value, digits=4), *options)
     return table
 
 
@@ -168,7 +167,7 @@ def _conclusion(report: StudyReport, figure: Path | None) -> Iterator[str]:
     yield f"all trials: {report.folder / 'results.json'}{f', {figure}' if figure else ''}"
 
 
-def _shown(value: object) -> str:
+def _shown(value: object, digits: int = 2) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import shutil
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ from seqloom.tune.validation import validation_data
 
 if TYPE_CHECKING:  # an optional dependency
     from optuna import Trial
+    from optuna.trial import FrozenTrial
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +50,13 @@ def run_study(folder: Path, settings: StudySettings, trials: int) -> bool:
         with locked(folder / ".seqloom.lock", f"The study {folder} is being run"):
             if not (folder / SETTINGS).is_file():
                 write_json(folder / SETTINGS, sealed(settings.record()))
-            return _StudyRunner(folder, settings, trials).run()
+            runner = _StudyRunner(folder, settings, trials)
+            try:
+                return runner.run()
+            except SeqloomError:
+                if not runner.has_results():  # wrong options or data: another study may use the folder
+                    shutil.rmtree(folder)
+                raise
 
 
 class _StudyRunner:
@@ -72,6 +80,10 @@ class _StudyRunner:
             logger.info(f"{report.summary(trial.number)}; about {duration(max(left, 0))} left")
             write_json(self.folder / RESULTS, report.as_dict())
         return True
+
+    def has_results(self) -> bool:
+        """Return whether a trial has ended."""
+        return any(trial.state.is_finished() for trial in self.study.trials)
 
     def _enqueue_given_options(self) -> None:
         """Make the given options the first trial, with which the others are compared."""
@@ -103,8 +115,14 @@ class _StudyRunner:
         params = {name: _suggest(trial, name, row) for name, row in self.settings.space.items()}
         shown = ", ".join(f"{name}={_shown(value)}" for name, value in params.items())
         logger.info(f"trial {trial.number + 1} of {self.count}: {shown}")
+        if (same := self._finished_with(params)) is not None:
+            self._repeat_result(trial, same)
+            return True
         run = Run(self.folder / f"trial-{trial.number + 1:03d}")
         trial.set_user_attr("run", run.folder.name)
+        if not self.has_results():  # an error is then about the data, not about the options of one trial
+            self._create(run, params)
+            validation_data(run)
         try:
             finished = self._train(run, params, trial)
         except (SeqloomError, MemoryError, RuntimeError) as error:
@@ -120,6 +138,20 @@ class _StudyRunner:
         else:
             self.study.tell(trial, best_value(run, self.settings.metric))
         return True
+
+    def _finished_with(self, params: Mapping[str, Any]) -> FrozenTrial | None:
+        """Return an earlier trial with the same options: training is deterministic, so its result is known."""
+        ended = (trial for trial in self.study.trials if trial.state.is_finished())
+        return next((trial for trial in ended if trial.params == params), None)
+
+    def _repeat_result(self, trial: Trial, same: FrozenTrial) -> None:
+        """Give a trial the result of an earlier one."""
+        logger.info(f"same options as trial {same.number + 1}, so it is not trained again")
+        for name, value in same.user_attrs.items():
+            trial.set_user_attr(name, value)
+        for percent, value in same.intermediate_values.items():
+            trial.report(value, percent)
+        self.study.tell(trial, same.value if same.state.name == "COMPLETE" else None, same.state)
 
     def _record_failure(self, trial: Trial, error: Exception) -> None:
         """Mark a trial as failed; raise if several fail in a row: the cause is then not in its options."""
@@ -137,16 +169,17 @@ class _StudyRunner:
             ) from error
 
     def _train(self, run: Run, params: Mapping[str, Any], trial: Trial) -> str:
-        """Create the run of a trial unless it exists, and train it; return why it ended, "" if interrupted."""
-        if not run.folder.is_dir():
-            config = self.settings.make_config({**params, **self._validation_interval()})
-            create(config, run.folder)
-        if trial.number == 0:
-            validation_data(run)  # raises if there is none
+        """Train the run of a trial; return why it ended, "" if it was interrupted."""
+        self._create(run, params)
         state = continue_run(run, review=self._review(trial))
         trial.set_user_attr("steps", state.step)
         trial.set_user_attr("seconds", round(state.seconds, 1))
         return state.finished
+
+    def _create(self, run: Run, params: Mapping[str, Any]) -> None:
+        """Create the run of a trial unless it exists."""
+        if not run.folder.is_dir():
+            create(self.settings.make_config({**params, **self._validation_interval()}), run.folder)
 
     def _validation_interval(self) -> dict[str, int]:
         """Return the option for about `VALIDATIONS` validations per trial, if the user has not set it.
