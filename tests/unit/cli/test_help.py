@@ -28,7 +28,7 @@ def _leaves(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 ROOT: Any = typer.main.get_command(main.app)
 ALL = dict(_leaves(ROOT))
-GROUPS: list[tuple[str, ...]] = [(), ("data",), ("inspect",)]
+GROUPS: list[tuple[str, ...]] = [(), ("data",), ("inspect",), ("tune",)]
 
 
 def helped(*words: str, columns: int = 80) -> str:
