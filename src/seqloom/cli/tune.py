@@ -22,6 +22,6 @@ class _Tune(CommandGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(cls=_Tune, help="Choose search options or training options on validation data.")
+app = typer.Typer(cls=_Tune, help="Tune search or training options on validation data.")
 app.command(cls=Command)(search)
 app.command(cls=Command)(training)

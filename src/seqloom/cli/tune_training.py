@@ -91,7 +91,7 @@ def training(
 
     Examples:
       seqloom tune pairs.tsv --trials 20 --steps 2000 --out tuning
-      seqloom tune pairs.tsv --minutes 10 --metric bleu --space space.yaml --out tuning
+      seqloom tune pairs.tsv --minutes 10 --metric bleu --out tuning
     """
     from seqloom.tune.runner import run_study
     from seqloom.tune.settings import study_settings

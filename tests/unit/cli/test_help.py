@@ -106,7 +106,9 @@ def test_examples_use_existing_commands_and_options() -> None:
     assert len(lines) > 30
     for line in lines:
         words = shlex.split(line.rpartition("seqloom ")[2])
-        name = tuple(words[:2]) if words[0] in ("data", "inspect") else tuple(words[:1])
+        if words[0] == "tune" and words[1] != "search":
+            words.insert(1, "training")  # which may be left out
+        name = tuple(words[:2]) if words[0] in ("data", "inspect", "tune") else tuple(words[:1])
         known = {flag for parameter in ALL[name].params for flag in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= known, line
 
