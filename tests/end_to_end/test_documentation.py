@@ -49,6 +49,7 @@ SHORTENED = {
     "restarts=3": "restarts=1",
     "--layer 4 --head 4": "--layer 1 --head 2",
     "head -1014": "head -8",
+    "--trials 20 --steps 2000": "--trials 2 --steps 2 --size tiny --set search.longest=10",
 }
 
 _MINUTES = "takes minutes"

@@ -33,6 +33,7 @@ from seqloom.cli import (
     shortlist,
     train,
     translate,
+    tune,
 )
 from seqloom.cli.commands import Command, CommandGroup
 from seqloom.cli.user_modules import UserModules, imports_first
@@ -45,6 +46,7 @@ _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "train": train.train,
         "plan": plan.plan,
         "resume": train.resume,
+        "tune": tune.app,
         "models": models.models,
     },
     "Use": {

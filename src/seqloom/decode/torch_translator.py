@@ -107,13 +107,32 @@ class TorchTranslator(Translator):
     def _translate(
         self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
     ) -> Outputs:
+        return self._search_all(requests, search, search.nbest, alignment=alignment, on_progress=on_progress)
+
+    def candidates(self, requests: Sequence[Request], *, on_progress: Progress) -> Outputs:
+        """Return every hypothesis that the search ends with for each request, best first; it may be none.
+
+        These are all hypotheses that another ranking can choose from: there may be more than `beam` of them.
+        """
+        self.check(self.search)
+        return self._search_all(requests, self.search, None, alignment=False, on_progress=on_progress)
+
+    def _search_all(
+        self,
+        requests: Sequence[Request],
+        search: SearchConfig,
+        nbest: int | None,  # None: all
+        *,
+        alignment: bool,
+        on_progress: Progress,
+    ) -> Outputs:
         encoded = self.encode(requests, search)
         outputs = BatchedResults(_lengths(encoded), empty=[NOTHING], on_progress=on_progress)
         required = [i for i, one in enumerate(encoded) if one.required]
         for places in outputs.batches(batch_tokens=search.batch_tokens, rows=search.beam, alone=required):
             batch = self._batch_of([encoded[i] for i in places], search)
             found = self._search_batch(batch, beam_options(search, batch.rules), alignment=alignment)
-            outputs.put(places, self._hypotheses(batch, [many[: search.nbest] for many in found]))
+            outputs.put(places, self._hypotheses(batch, [many[:nbest] for many in found]))
         return outputs.results
 
     def _search_batch(

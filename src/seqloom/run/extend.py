@@ -1,13 +1,15 @@
-"""New training limits for an existing run, so that a finished run can train for longer."""
+"""Changes to the configuration of an existing run: new training limits, or other search options."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
 from seqloom.files import sealed_text, write_atomically
 from seqloom.registry import architecture
-from seqloom.run.config import assigned
+from seqloom.run.config import Config, assigned
 from seqloom.run.directory import Run
 from seqloom.training.config import TrainConfig
 
@@ -36,5 +38,16 @@ def change_limits(run: Run, assignments: Iterable[str]) -> None:
     changed = TrainConfig.checked(values, "train", "--set")
     if changed != config.train:
         run.checkpoints(changed.keep).remove_average()
-        text = config.model_copy(update={"train": changed}).to_yaml()
-        write_atomically(run.config_file, sealed_text(text))
+        _write(run, config.model_copy(update={"train": changed}))
+
+
+def change_search(run: Run, options: Mapping[str, Any]) -> None:
+    """Replace search options, such as {"beam": 4}, in the configuration of a run."""
+    config = run.config()
+    changed = SearchConfig.checked({**config.search.model_dump(), **options}, "search")
+    if changed != config.search:
+        _write(run, config.model_copy(update={"search": changed}))
+
+
+def _write(run: Run, config: Config) -> None:
+    write_atomically(run.config_file, sealed_text(config.to_yaml()))

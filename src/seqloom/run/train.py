@@ -46,7 +46,7 @@ from seqloom.training.checkpoint import (
     weights_of,
 )
 from seqloom.training.run_log import Log, NullLog, RunLog
-from seqloom.training.trainer import Trainer
+from seqloom.training.trainer import Review, Trainer
 from seqloom.training.validation import Validator
 from seqloom.training.warm_start import warm_start
 
@@ -219,12 +219,18 @@ def _check_machine(config: Config) -> torch.device:
 
 
 def continue_run(
-    run: Run, *, limits: Sequence[str] = (), quiet: bool = False, group: ProcessGroup | None = None
+    run: Run,
+    *,
+    limits: Sequence[str] = (),
+    quiet: bool = False,
+    group: ProcessGroup | None = None,
+    review: Review | None = None,
 ) -> TrainState:
     """Train a run from its newest checkpoint, or from the beginning if it has none.
 
     `limits` are new training limits, e.g. ["train.max_steps=1000"]; a finished run continues if it has not
-    reached them. In a process group, every process calls this function.
+    reached them. In a process group, every process calls this function. `review` may end the training after a
+    validation.
     """
     group = group or ProcessGroup()
     with (
@@ -234,10 +240,10 @@ def continue_run(
         if limits and group.is_main:
             change_limits(run, limits)
         group.barrier()
-        return _train(run, progress=not quiet, group=group)
+        return _train(run, progress=not quiet, group=group, review=review)
 
 
-def _train(run: Run, *, progress: bool, group: ProcessGroup) -> TrainState:
+def _train(run: Run, *, progress: bool, group: ProcessGroup, review: Review | None = None) -> TrainState:
     config = run.config()
     if not config.data.has("train"):
         raise SeqloomError(
@@ -314,6 +320,7 @@ def _train(run: Run, *, progress: bool, group: ProcessGroup) -> TrainState:
             stop=stop,
             device=device,
             group=group,
+            review=review,
         )
         state = trainer.run()
         if state.finished:

@@ -56,6 +56,11 @@ class Validation(NamedTuple):
         return self.is_finite and (best is None or self.goal > best)
 
 
+# Called after each validation with the used fraction of the nearest limit. A result that is not empty ends the
+# training, as its reason.
+Review = Callable[[float, Validation], str]
+
+
 class Action(Enum):
     """The action after an update."""
 
@@ -96,8 +101,9 @@ class Trainer:
         stop: Callable[[], bool],  # True when the user or the system asks the run to stop
         device: torch.device,
         group: ProcessGroup | None = None,  # processes that train together; default: only this one
+        review: Review | None = None,
     ) -> None:
-        self.group = group or ProcessGroup()
+        self.group, self.review = group or ProcessGroup(), review
         self.model, self.config, self.feed, self.validate = model, config, feed, validate
         self.checkpoints, self.log, self.stop, self.device = checkpoints, log, stop, device
         self.batches_per_epoch = batches_per_epoch
@@ -301,7 +307,8 @@ class Trainer:
                 f"validation at step {state.step:,} is not finite (NaN or infinity), so this checkpoint cannot "
                 f"be the best; if this happens again, {_AGAINST_DIVERGING}"
             )
-        state.finished = state.finished or self._lost_patience()
+        stopped_early = self.review(self._progress(), result) if self.review else ""
+        state.finished = state.finished or self._lost_patience() or stopped_early
         self.log.record("valid", state.step, {**result.metrics, "best": improved, "seconds": state.seconds})
         if not self._save():
             state.best, state.best_step = before  # only saved weights can be served

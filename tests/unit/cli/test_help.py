@@ -28,7 +28,7 @@ def _leaves(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 ROOT: Any = typer.main.get_command(main.app)
 ALL = dict(_leaves(ROOT))
-GROUPS: list[tuple[str, ...]] = [(), ("data",), ("inspect",)]
+GROUPS: list[tuple[str, ...]] = [(), ("data",), ("inspect",), ("tune",)]
 
 
 def helped(*words: str, columns: int = 80) -> str:
@@ -106,7 +106,9 @@ def test_examples_use_existing_commands_and_options() -> None:
     assert len(lines) > 30
     for line in lines:
         words = shlex.split(line.rpartition("seqloom ")[2])
-        name = tuple(words[:2]) if words[0] in ("data", "inspect") else tuple(words[:1])
+        if words[0] == "tune" and words[1] != "search":
+            words.insert(1, "training")  # which may be left out
+        name = tuple(words[:2]) if words[0] in ("data", "inspect", "tune") else tuple(words[:1])
         known = {flag for parameter in ALL[name].params for flag in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= known, line
 
