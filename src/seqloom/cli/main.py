@@ -15,6 +15,7 @@ import typer
 from seqloom import __version__
 from seqloom.cli import (
     align,
+    backtranslate,
     data,
     demo,
     doctor,
@@ -54,7 +55,7 @@ _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "score": score.score,
     },
     "Understand": {"info": info.info, "doctor": doctor.doctor, "inspect": inspect.app},
-    "Data": {"data": data.app},
+    "Data": {"data": data.app, "backtranslate": backtranslate.backtranslate},
     "Exchange": {"export": export.export, "import": import_model.import_model},
 }
 
