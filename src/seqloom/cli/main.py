@@ -18,6 +18,7 @@ from seqloom.cli import (
     backtranslate,
     data,
     demo,
+    distill,
     doctor,
     evaluate,
     evaluate_alignment,
@@ -40,7 +41,13 @@ from seqloom.errors import SeqloomError
 from seqloom.log import console
 
 _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
-    "Train": {"demo": demo.demo, "train": train.train, "resume": train.resume, "models": models.models},
+    "Train": {
+        "demo": demo.demo,
+        "train": train.train,
+        "resume": train.resume,
+        "distill": distill.distill,
+        "models": models.models,
+    },
     "Use": {
         "translate": translate.translate,
         "rerank": rerank.rerank,

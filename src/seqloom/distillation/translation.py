@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.decode.select import load_translator
-from seqloom.decode.strategies import Strategy
+from seqloom.decode.strategies import BeamSearch, Strategy
 from seqloom.decode.translator import Translator
 from seqloom.distillation.journal import Journal
 from seqloom.errors import SeqloomError
@@ -59,6 +59,25 @@ class Decoding:
             "engine": self.engine,
             "space": self.space,
         }
+
+
+def nbest_decoding(
+    runs: Sequence[Path],
+    *,
+    beam: int | None,
+    nbest: int | None,
+    engine: str = "auto",
+    space: str = "probability",
+    device: str = "auto",
+    threads: int | None = None,
+) -> Decoding:
+    """Return the decoding of n-best lists, by default of all hypotheses in the beam.
+
+    The default beam is that of the first run, or as wide as the n-best list.
+    """
+    width = beam or max(Run.open(runs[0]).config().search.beam, nbest or 1)
+    strategy = BeamSearch.checked({"beam": width, "nbest": nbest or width}, "search")
+    return Decoding(strategy, {}, engine, space, device, threads)
 
 
 @dataclass(frozen=True)
