@@ -20,7 +20,7 @@ from seqloom.data.report import DataReport
 from seqloom.data.split import fingerprint
 from seqloom.decode.mbr import UtilityName, sentence_utility
 from seqloom.distillation.comparison import measure
-from seqloom.distillation.journal import Journal, check_settings
+from seqloom.distillation.journal import Journal
 from seqloom.distillation.selection import Selection, select
 from seqloom.distillation.student import StudentOptions, student_config, train_student
 from seqloom.distillation.translation import (
@@ -81,14 +81,14 @@ class Distillation:
         """Do all that is left to do, and return the report; None if training was asked to stop."""
         config, settings = self._student_config(), self._settings()
         with only_writer(self.out):
-            self._start(settings)
+            journal = self._journal(settings)
             teacher = self.teacher.config()
             prepared = Corpus(teacher.data, teacher.text).reopen(
                 self.teacher.data_record(), self.teacher.tokenizers()
             )
             valid = list(prepared.valid_examples())
-            self._translate(prepared, settings)
-            selection = self._select(prepared, valid, settings)
+            self._translate(prepared, journal)
+            selection = self._select(prepared, valid, journal)
             state = train_student(config, self.teacher, self.student_folder)
             if not state.finished:
                 return None
@@ -124,41 +124,36 @@ class Distillation:
             "metrics": [metric.name for metric in self.metrics],
         }
 
-    def _start(self, settings: dict[str, Any]) -> None:
-        """Create the folder, or check that it belongs to the same work."""
-        file = self.out / "settings.json"
-        if file.is_file():
-            check_settings(self.out, read_sealed(file), settings)
-            return
-        check_new_folder(self.out)
-        self.out.mkdir(exist_ok=True)
-        write_json(file, sealed(settings))
+    def _journal(self, settings: dict[str, Any]) -> Journal:
+        """Create the folder, or check that it belongs to the same work; return the journal of the outputs."""
+        path = self.out / "translations.jsonl"
+        if not path.exists():
+            check_new_folder(self.out)
+            self.out.mkdir(exist_ok=True)
+        return Journal(path, settings, work=self.out)
 
     def _examples(self, prepared: Prepared) -> Iterator[Example]:
         """Yield the training pairs of the teacher, then the lines of the additional texts."""
         texts = (read_source(text, report=DataReport()) for text in self.texts)
         return chain(prepared.train_examples(), chain.from_iterable(texts))
 
-    def _journal(self, settings: dict[str, Any]) -> Journal:
-        return Journal(self.out / "translations.jsonl", settings)
-
-    def _translate(self, prepared: Prepared, settings: dict[str, Any]) -> None:
+    def _translate(self, prepared: Prepared, journal: Journal) -> None:
         total = sum(1 for _ in self._examples(prepared))
         translate_rest(
-            self._journal(settings),
+            journal,
             lambda: self.decoding.load(self.teachers),
             self.decoding.strategy,
             self._examples(prepared),
             total,
         )
 
-    def _select(self, prepared: Prepared, valid: Sequence[Example], settings: dict[str, Any]) -> dict[str, Any]:
+    def _select(self, prepared: Prepared, valid: Sequence[Example], journal: Journal) -> dict[str, Any]:
         """Write the distilled pairs and the validation pairs; return statistics of the selection."""
         file = self.out / "selection.json"
         if file.is_file():
             return read_sealed(file)
         _write_pairs(self.valid_file, ((one.source, one.target or "") for one in valid))
-        selection, journal = Selection(), self._journal(settings)
+        selection = Selection()
         with counter("selected", journal.items) as advance:
             selected = select(
                 self._examples(prepared),

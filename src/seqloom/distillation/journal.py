@@ -21,13 +21,14 @@ class Journal:
 
     The file is created with the first chunk, and a chunk is forced to the disk before `append` returns. A line
     that was cut off by a crash is removed when the journal is opened; its chunk is computed again. `items` is
-    the number of results in all chunks. Work with other settings raises an error.
+    the number of results in all chunks. If the journal was started with other settings, the error message names
+    `work`, the file or folder that the user can remove (default: the journal).
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, settings: Mapping[str, Any], *, work: Path | None = None) -> None:
         self.path, self._settings, self.items = path, settings, 0
         if path.exists():
-            check_settings(path, self._recorded_settings(), settings)
+            _check_settings(work or path, self._recorded_settings(), settings)
             _remove_incomplete_line(path)
             self.items = sum(map(len, self))
 
@@ -93,12 +94,12 @@ def _remove_incomplete_line(path: Path) -> None:
         os.truncate(path, complete)
 
 
-def check_settings(path: Path, recorded: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
-    """Raise if work that was recorded in a file does not have these settings."""
+def _check_settings(work: Path, recorded: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    """Raise if the recorded settings of the work differ from these."""
     now: dict[str, Any] = json.loads(json_text(settings))
     differing = [name for name in {**recorded, **now} if recorded.get(name) != now.get(name)]
     if differing:
         raise SeqloomError(
-            f"{path} belongs to work with other settings: {', '.join(differing)}.",
-            f"repeat the command with the same options and files, choose another --out, or remove {path}",
+            f"{work} was started with other settings: {', '.join(differing)}.",
+            f"repeat the command with the same options and files, choose another --out, or remove {work}",
         )
