@@ -49,6 +49,7 @@ SHORTENED = {
     "restarts=3": "restarts=1",
     "--layer 4 --head 4": "--layer 1 --head 2",
     "head -1014": "head -8",
+    "--minutes 20": "--set train.max_steps=2",
 }
 
 _MINUTES = "takes minutes"
@@ -98,6 +99,9 @@ RUNS = {
     "runs/untrusted": "transformer",
     "runs/attention": "lstm",
     "runs/bottleneck": "prefix-lm",
+    "runs/reverse": "transformer",
+    "runs/teacher": "transformer",
+    "runs/teacher-2": "lstm",
 }
 MISSING = {"runs/missing"}  # and is meant to be
 # A block of Python that a page calls by this name later.

@@ -91,12 +91,13 @@ def distill(
         device=device,
         threads=threads,
     )
+    chosen = parse_metrics(metrics)
     work = Distillation(
         teachers,
         out,
         decoding,
-        StudentOptions(student, size, minutes, set_ or (), device, threads),
-        parse_metrics(metrics),
+        StudentOptions(student, size, minutes, chosen[0].name, set_ or (), device, threads),
+        chosen,
         text or (),
         similarity,  # type: ignore[arg-type]  # checked above
     )

@@ -27,6 +27,7 @@ class StudentOptions:
     name: str | None = None
     size: str | None = None
     minutes: float | None = None
+    best_by: str = "bleu"  # metric that selects the best checkpoint, unless `assignments` set another one
     assignments: Sequence[str] = ()
     device: str = "auto"
     threads: int | None = None
@@ -40,9 +41,11 @@ def student_config(teacher: Config, pairs: Path, valid: Path, options: StudentOp
     """Return the configuration of a student for these pairs, with the text options of its teacher.
 
     The default architecture is a Transformer with 6 encoder layers and 1 decoder layer. Its other options are
-    those of the teacher if the teacher is a Transformer.
+    those of the teacher if the teacher is a Transformer. A metric selects the best checkpoint: the loss on
+    references is high for a student whose distribution is as narrow as the outputs of its teacher.
     """
-    for key, _ in assigned(options.assignments):
+    keys = [key for key, _ in assigned(options.assignments)]
+    for key in keys:
         if key.startswith(_FIXED):
             raise SeqloomError(
                 f"{key} cannot be set: a student uses the tokenizers of its teacher, the distilled pairs, and "
@@ -60,6 +63,8 @@ def student_config(teacher: Config, pairs: Path, valid: Path, options: StudentOp
         "train.device": options.device,
         "train.threads": options.threads,
     }
+    if not {"train.metrics", "train.best_by"} & {*keys}:
+        values |= {"train.metrics": [options.best_by], "train.best_by": options.best_by}
     return compose(values=values, assignments=options.assignments)
 
 
