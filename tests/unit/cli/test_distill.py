@@ -79,6 +79,7 @@ def test_the_student_has_the_tokenizers_of_the_teacher_and_both_are_compared(
     assert student.config().text == teacher.config().text
     model = student.config().model.model_dump()
     assert (model["layers"], model["decoder_layers"], model["width"]) == (1, 1, 16)  # the given sizes win
+    assert (student.config().train.metrics, student.config().train.best_by) == (("bleu",), "bleu")
     systems = json.loads(done.out)["evaluation"]
     assert [one["name"] for one in systems] == ["teacher", "student"]
     assert all(one["sentences_per_second"] > 0 and one["engine"] == "torch" for one in systems)
@@ -106,6 +107,14 @@ def test_the_default_student_has_a_deep_encoder_and_the_width_of_the_teacher(
     )
     assert other.code == 0, other.err
     assert Run.open(tmp_path / "l" / "student").config().model.name == "lstm-dot"
+
+
+def test_the_given_training_metric_selects_the_checkpoint(run_distill: Distill, tmp_path: Path) -> None:
+    assert run_distill("--metrics", "chrf,bleu", out="first").code == 0
+    assert Run.open(tmp_path / "first" / "student").config().train.best_by == "chrf"
+    assert run_distill("--set", "train.metrics=ter", out="set").code == 0
+    train_options = Run.open(tmp_path / "set" / "student").config().train
+    assert (train_options.metrics, train_options.best_by) == (("ter",), "loss")
 
 
 def _stop(*arguments: Any, **options: Any) -> Any:
