@@ -68,7 +68,7 @@ def backtranslate(
 
     Examples:
       seqloom backtranslate runs/de-en mono.de --out synthetic.tsv
-      seqloom backtranslate runs/de-en mono.de --out synthetic.tsv --sample --tag '<bt>'
+      seqloom backtranslate runs/de-en mono.de --out bt.tsv --sample --tag '<bt>'
     """
     from seqloom.cli.strategy import choose_strategy
     from seqloom.distillation.backtranslation import backtranslate as run_backtranslation

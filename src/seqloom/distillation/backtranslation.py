@@ -127,14 +127,14 @@ def _check(text: str, out: Path, tag: str | None) -> None:
 def _pairs(examples: Iterator[Example], journal: Journal, report: DataReport) -> Iterator[tuple[str, str]]:
     """Yield a pair of synthetic source and target for each line; the others go to the report."""
     for example, found in zip(examples, candidates(journal), strict=True):
-        reason = drop_reason(example, found[0])
+        reason = _drop_reason(example, found[0])
         if reason:
             report.drop(example, reason)
         else:
             yield found[0].text, example.source
 
 
-def drop_reason(example: Example, best: Candidate) -> str:
+def _drop_reason(example: Example, best: Candidate) -> str:
     """Return why a line and its output do not make a pair; empty if they do."""
     if not example.source.strip():
         return "empty line"

@@ -6,7 +6,6 @@ Every phase writes its own file or run directory, so interrupted work continues 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,8 +39,6 @@ from seqloom.run.directory import Run
 from seqloom.run.load import use_of
 from seqloom.training.checkpoint import TrainState
 from seqloom.types import Example
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
