@@ -50,6 +50,7 @@ SHORTENED = {
     "--layer 4 --head 4": "--layer 1 --head 2",
     "head -1014": "head -8",
     "--trials 20 --steps 2000": "--trials 2 --steps 2 --size tiny --set search.longest=10",
+    "--minutes 20": "--set train.max_steps=2",
 }
 
 _MINUTES = "takes minutes"
@@ -100,6 +101,9 @@ RUNS = {
     "runs/untrusted": "transformer",
     "runs/attention": "lstm",
     "runs/bottleneck": "prefix-lm",
+    "runs/reverse": "transformer",
+    "runs/teacher": "transformer",
+    "runs/teacher-2": "lstm",
 }
 MISSING = {"runs/missing"}  # and is meant to be
 # A block of Python that a page calls by this name later.

@@ -22,7 +22,7 @@ LAYERS = [
     {"run"},
     {"inspect", "export"},
     {"decode.select"},
-    {"demo", "tune"},
+    {"demo", "tune", "distillation"},
     {"cli", "__init__", "__main__"},
 ]
 LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}

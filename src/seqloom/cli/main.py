@@ -15,8 +15,10 @@ import typer
 from seqloom import __version__
 from seqloom.cli import (
     align,
+    backtranslate,
     data,
     demo,
+    distill,
     doctor,
     evaluate,
     evaluate_alignment,
@@ -47,6 +49,7 @@ _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "plan": plan.plan,
         "resume": train.resume,
         "tune": tune.app,
+        "distill": distill.distill,
         "models": models.models,
     },
     "Use": {
@@ -63,7 +66,7 @@ _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "score": score.score,
     },
     "Understand": {"info": info.info, "doctor": doctor.doctor, "inspect": inspect.app},
-    "Data": {"data": data.app},
+    "Data": {"data": data.app, "backtranslate": backtranslate.backtranslate},
     "Exchange": {"export": export.export, "import": import_model.import_model},
 }
 

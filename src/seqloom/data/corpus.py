@@ -77,6 +77,7 @@ class Prepared:
     train: TokenStore | PairSource
     valid: TokenStore
     valid_part: Part  # "train" if no pairs are held out
+    train_examples: Callable[[], Iterator[Example]]
     valid_examples: Callable[[], Iterator[Example]]
     report: DataReport
     record: DataRecord
@@ -248,6 +249,7 @@ class Corpus:
             train=self._source(tokenizers, record, mixture) if self.data.stream else stored,
             valid=validation_store,
             valid_part=part,
+            train_examples=lambda: self._readable("train", record, stored),
             valid_examples=lambda: self._readable(part, record, validation_store),
             report=report,
             record=record,

@@ -118,26 +118,29 @@ def create_and_train(
     progress: bool | None = None,
     group: ProcessGroup | None = None,
     restarted: bool = False,
+    tokenizers: TokenizerPair | None = None,
 ) -> TrainState:
     """Create a run directory and train it; no other process can use it in between.
 
     `progress` shows or hides the progress bar (default: shown unless `quiet`). Set `restarted` if the processes
     were restarted because one of them died: they continue in the existing directory. A `plan` is saved with the
-    run.
+    run. Without `tokenizers`, the run uses those of `train.init_from`, or trains its own.
     """
     group = group or ProcessGroup()
     with console(quiet=quiet, is_main=group.is_main), ExitStack() as until_trained:
         if group.is_main and restarted and out.is_dir():
             until_trained.enter_context(exclusive_training(Run.open(out)))
         elif group.is_main:
-            with _created(config, out, plan) as run:
+            with _created(config, out, plan, tokenizers) as run:
                 until_trained.enter_context(exclusive_training(run))
         group.barrier()
         return _train(Run.open(out), progress=not quiet if progress is None else progress, group=group)
 
 
 @contextmanager
-def _created(config: Config, out: Path, plan: Plan | None = None) -> Iterator[Run]:
+def _created(
+    config: Config, out: Path, plan: Plan | None = None, tokenizers: TokenizerPair | None = None
+) -> Iterator[Run]:
     """Yield a new run directory; no other process can create the same one until the block ends."""
     config = adapt_to_data(config)
     _check_new(out)
@@ -146,7 +149,7 @@ def _created(config: Config, out: Path, plan: Plan | None = None) -> Iterator[Ru
     with only_writer(out):  # fails before the tokenizers are trained if the folder cannot be created
         _check_new(out)
         with new_folder(out) as draft:
-            _prepare(Run(draft), config)
+            _prepare(Run(draft), config, tokenizers)
             if plan:
                 write_json(Run(draft).plan_file, sealed(plan.as_dict()))
         yield Run(out)
@@ -162,10 +165,10 @@ def _check_new(out: Path) -> None:
         raise SeqloomError(f"{out} is not a valid name for a new run directory.", "e.g. --out runs/first")
 
 
-def _prepare(run: Run, config: Config) -> None:
+def _prepare(run: Run, config: Config, tokenizers: TokenizerPair | None) -> None:
     """Prepare the data and write all files that a run directory has before training."""
     init_from = config.train.init_from
-    prepared = Corpus(config.data, config.text).prepare(_shared_tokenizers(init_from))
+    prepared = Corpus(config.data, config.text).prepare(tokenizers or _shared_tokenizers(init_from))
     check_tokenizers(config, prepared.tokenizers)
     # A model that cannot be built is an error before anything is written.
     model = None if _is_fitted(config) else build_model(config, prepared.tokenizers)

@@ -175,13 +175,18 @@ def _sample(pairs: Iterable[tuple[str, str]], size: int) -> tuple[list[tuple[str
     return sample, tuple(sorted(tag for tag, _ in tags.most_common(_MOST_TAGS)))
 
 
+def is_tag(symbol: str) -> bool:
+    """Return whether a symbol at the start of a source is a tag, such as <2de>, which is never split."""
+    return bool(_TAG.fullmatch(symbol)) and not RESERVED.fullmatch(symbol)
+
+
 def _leading_tags(line: str) -> list[str]:
     """Return the tags, such as <2de>, at the start of a line."""
     if not line.startswith("<"):
         return []
     tags = []
     for symbol in line.split():
-        if not _TAG.fullmatch(symbol) or RESERVED.fullmatch(symbol):
+        if not is_tag(symbol):
             break
         tags.append(symbol)
     return tags

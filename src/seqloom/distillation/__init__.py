@@ -1,0 +1,1 @@
+"""New training pairs from models: back-translation, and distillation of teachers into a small student."""
