@@ -21,7 +21,7 @@ LAYERS = [
     {"decode", "training"},
     {"statistical"},
     {"run"},
-    {"inspect", "export"},
+    {"inspect", "export", "cleaning"},
     {"decode.select"},
     {"demo"},
     {"cli", "__init__", "__main__"},
