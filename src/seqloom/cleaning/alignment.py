@@ -7,12 +7,14 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from seqloom.cleaning.rule import Finding, Pair, Progress
+from seqloom.cleaning.information import InformationRule
+from seqloom.cleaning.rule import Pair, Progress
 from seqloom.statistical.alignment.information import PASSES, pair_information
 from seqloom.statistical.alignment.words import number
 
 _LETTERS = 5  # of a word that count: inflected forms of a word share their statistics
 _LONGEST = 256  # tokens of a side that are looked at: time and memory grow with the square
+_FEW = 1000  # pairs from which an aligner learns too little
 # Scripts without spaces: every character is a token.
 _ALONE = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 # Marks that belong to words but that \w does not include: accents, points and the signs of Indian scripts.
@@ -20,31 +22,27 @@ _MARKS = r"\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff"
 _TOKEN = re.compile(rf"[{_ALONE}]|(?:(?![{_ALONE}])[\w{_MARKS}])+|[^\w\s]")
 
 
-class Alignment:
-    """Rule against pairs whose sides say too little about each other.
+class Alignment(InformationRule):
+    """Rule against pairs whose words say too little about each other.
 
     `seqloom.statistical.alignment.information` has the score. A side whose texts are single words is split into
     characters.
     """
 
+    unit = "word"
     passes = PASSES
 
     def __init__(self, sample: Sequence[Pair], least: float, threads: int) -> None:
-        self.least, self._threads = least, threads
+        super().__init__(least)
+        self._threads = threads
         self._by_character = [_is_single_words([pair[side] for pair in sample]) for side in (0, 1)]
 
-    @property
-    def limit(self) -> str:
-        return f"at least {self.least:g} nats per word"
-
-    def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> list[Finding | None]:
-        scores = pair_information(
-            number(self._tokenised(pairs)), threads=self._threads, on_progress=on_progress
-        )
-        return [
-            Finding(f"source and target share {score:.2f} nats per word", score) if score < self.least else None
-            for score in scores.tolist()  # NaN, which cannot be judged, is not below the limit
-        ]
+    def scores(self, pairs: Sequence[Pair], on_progress: Progress) -> list[float]:
+        if len(pairs) < _FEW:
+            self.warnings.append(f"{len(pairs):,} pairs are too few for a reliable word alignment.")
+        numbers = number(self._tokenised(pairs))
+        scores: list[float] = pair_information(numbers, threads=self._threads, on_progress=on_progress).tolist()
+        return scores
 
     def _tokenised(self, pairs: Sequence[Pair]) -> Iterator[tuple[list[str], list[str]]]:
         for source, target in pairs:

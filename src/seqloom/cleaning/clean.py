@@ -41,6 +41,7 @@ def clean_corpus(
                     result.add(line)
                 else:
                     written.keep(line)
+    result.finish(rules)
     return result
 
 

@@ -26,6 +26,7 @@ class Duplicates:
 
     def __init__(self, key: Callable[[str], str], limit: str) -> None:
         self._key, self._limit = key, limit
+        self.warnings: list[str] = []
         self._seen: Hashes = np.empty(0, np.uint64)  # sorted
 
     @property

@@ -45,6 +45,7 @@ class Language(LineRule):
         least: float,
         identifier: Identifier,
     ) -> None:
+        super().__init__()
         self.least, self._identifier = least, identifier
         self.languages = [self._language(sample, side, given) for side, given in enumerate(languages)]
 

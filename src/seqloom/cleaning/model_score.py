@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Protocol
 
-from seqloom.cleaning.rule import Finding, Pair, Progress
+from seqloom.cleaning.information import InformationRule
+from seqloom.cleaning.rule import Pair, Progress
 from seqloom.errors import SeqloomError
 
 _TOGETHER = 5000  # pairs that are scored in batches of similar length
@@ -35,50 +36,44 @@ class PairScorer(Protocol):
     def score(self, pairs: Sequence[Pair], *, on_progress: Progress | None = None) -> Sequence[PairScore]: ...
 
 
-class ModelScore:
+class ModelScore(InformationRule):
     """Rule against pairs whose source makes the target little more probable than another source does."""
 
+    unit = "token"
     passes = 2
 
     def __init__(self, sample: Sequence[Pair], least: float, scorer: PairScorer) -> None:
-        self.least, self._scorer = least, scorer
-        self._sources = sorted({source for source, _ in sample}, key=lambda source: (len(source), source))
+        super().__init__(least)
+        self._scorer = scorer
+        self._sources = sorted({source for source, _ in sample}, key=_by_length)
         if len(self._sources) < 2:
             raise SeqloomError(
                 "The rule model needs at least two different sources.", "leave it out: --without model"
             )
 
-    @property
-    def limit(self) -> str:
-        return f"at least {self.least:g} nats per token"
-
-    def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> list[Finding | None]:
-        findings: list[Finding | None] = []
+    def scores(self, pairs: Sequence[Pair], on_progress: Progress) -> list[float]:
+        scores: list[float] = []
         remaining = iter(pairs)
         while chunk := list(islice(remaining, _TOGETHER)):
-            findings += map(self._finding, self._scores(chunk, on_progress))
-        return findings
-
-    def _finding(self, score: float) -> Finding | None:
-        reason = f"the source adds {score:.2f} nats per token to the log-probability of the target"
-        return Finding(reason, score) if score < self.least else None
-
-    def _scores(self, pairs: Sequence[Pair], on_progress: Progress) -> Iterator[float]:
-        own = self._scorer.score(pairs, on_progress=on_progress)
-        others = [(self.other_source(source), target) for source, target in pairs]
-        for one, other in zip(own, self._scorer.score(others, on_progress=on_progress), strict=True):
-            yield _difference(one.log_prob, other.log_prob) / max(1, len(one.log_probs))
+            own = self._scorer.score(chunk, on_progress=on_progress)
+            others = [(self.other_source(source), target) for source, target in chunk]
+            after_others = self._scorer.score(others, on_progress=on_progress)
+            scores += map(_gain, own, after_others)
+        return scores
 
     def other_source(self, source: str) -> str:
         """Return a different source of the corpus of similar length."""
-        place = bisect_left(self._sources, (len(source), source), key=lambda text: (len(text), text))
-        return next(
-            other
-            for i in (place, place - 1, place + 1)
-            if (other := self._sources[i % len(self._sources)]) != source
-        )
+        place = bisect_left(self._sources, _by_length(source), key=_by_length)
+        near = (self._sources[i % len(self._sources)] for i in (place, place - 1))
+        return next(other for other in near if other != source)
 
 
-def _difference(one: float, other: float) -> float:
-    """Return one - other; NaN, which cannot be judged, if the model excludes the target after both sources."""
-    return math.nan if math.isinf(one) and math.isinf(other) else one - other
+def _by_length(text: str) -> tuple[int, str]:
+    return len(text), text
+
+
+def _gain(own: PairScore, other: PairScore) -> float:
+    """Return the difference per token; NaN if the model excludes the target after both sources."""
+    if math.isinf(own.log_prob) and math.isinf(other.log_prob):
+        return math.nan
+    return (own.log_prob - other.log_prob) / max(1, len(own.log_probs))

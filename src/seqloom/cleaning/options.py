@@ -42,15 +42,17 @@ class CleaningOptions:
     """The rules and their limits."""
 
     rules: tuple[str, ...] = DEFAULT_RULES
-    max_ratio: float = 2.0  # of the length of the target to the one that is typical of its source
+    max_ratio: float | None = (
+        None  # length of the target by the one that is typical of its source; None: automatic
+    )
     min_script: float = 0.5  # share of letters
     source_language: str | None = None  # None: the most frequent one
     target_language: str | None = None
     min_language: float = 0.01  # probability
-    min_alignment: float = 0.3  # nats per word
+    min_alignment: float = 0.1  # share of the information of the typical pair
     threads: int | None = None  # of the aligner
     model: Path | None = None
-    min_model: float = 0.2  # nats per token
+    min_model: float = 0.1  # share of the information of the typical pair
     checkpoint: str | None = None
     device: str = "auto"
 
@@ -59,14 +61,11 @@ class CleaningOptions:
             require_known("rule", rule, RULES)
         if "model" in self.rules and self.model is None:
             raise SeqloomError("The rule model needs a trained run.", "name one with --model RUN")
-        if self.max_ratio <= 1:
+        if self.max_ratio is not None and not 1 < self.max_ratio < math.inf:
             raise SeqloomError(f"--max-ratio is {self.max_ratio:g}.", "give a number above 1")
-        for name in ("min_script", "min_language"):
+        for name in ("min_script", "min_language", "min_alignment", "min_model"):
             if not 0 <= getattr(self, name) <= 1:
                 raise SeqloomError(f"{_flag(name)} is {getattr(self, name):g}.", "give a number from 0 to 1")
-        for name in ("max_ratio", "min_alignment", "min_model"):
-            if not math.isfinite(getattr(self, name)):
-                raise SeqloomError(f"{_flag(name)} is not a number.", "give a number")
 
     @classmethod
     def chosen(cls, rules: str | None, without: str | None, given: Mapping[str, Any]) -> Self:

@@ -10,7 +10,6 @@ from seqloom.cleaning.reading import Dropped
 from seqloom.cleaning.rule import Rule
 
 EXAMPLES = 3  # dropped lines of each rule in the result
-_FEW = 1000  # pairs from which an aligner learns too little
 _MANY = 0.1  # share of the lines: a rule that drops more may not suit the data
 
 
@@ -34,6 +33,7 @@ class CleaningResult:
 
     lines: int
     rules: dict[str, RuleResult]
+    warnings: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, lines: int, rules: Mapping[str, Rule]) -> Self:
@@ -53,20 +53,16 @@ class CleaningResult:
     def kept(self) -> int:
         return self.lines - self.dropped
 
-    @property
-    def warnings(self) -> list[str]:
-        """Reasons to look at the report before the result is used."""
-        found = [
-            f"The rule {name} drops {rule.dropped / self.lines:.0%} of the lines. If the report shows good "
-            f"lines, change its limit or add --without {name}."
-            for name, rule in self.rules.items()
-            if rule.limit and rule.dropped > _MANY * self.lines
-        ]
-        if "alignment" in self.rules and self.kept < _FEW:
-            found.append(
-                "There are few pairs to learn word translations from: the rule alignment is not reliable."
-            )
-        return found
+    def finish(self, rules: Mapping[str, Rule]) -> None:
+        """Add the reasons to look at the report before the result is used."""
+        for name, rule in rules.items():
+            self.warnings += [f"The rule {name}: {warning}" for warning in rule.warnings]
+            if self.rules[name].dropped > _MANY * self.lines:
+                share = self.rules[name].dropped / self.lines
+                self.warnings.append(
+                    f"The rule {name} drops {share:.0%} of the lines. If the report shows good lines, change "
+                    f"the limit or add --without {name}."
+                )
 
     def as_dict(self) -> dict[str, Any]:
         return {

@@ -23,6 +23,7 @@ class Rule(Protocol):
     """Judge of pairs. A rule may remember pairs, so every pair is judged once, in the order of the corpus."""
 
     passes: int  # how often it looks at every pair, for the progress bar
+    warnings: list[str]  # reasons to distrust its findings
 
     @property
     def limit(self) -> str:
@@ -38,6 +39,9 @@ class LineRule(ABC):
     """A rule that looks at one pair at a time."""
 
     passes = 1
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
 
     @property
     @abstractmethod

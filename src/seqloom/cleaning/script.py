@@ -37,6 +37,7 @@ class Script(LineRule):
     """Rule against texts with few letters of the scripts that are usual on their side."""
 
     def __init__(self, sample: Sequence[Pair], least: float) -> None:
+        super().__init__()
         self.least = least
         self.usual = [_usual(pair[side] for pair in sample) for side in (0, 1)]
 

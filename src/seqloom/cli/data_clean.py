@@ -67,8 +67,8 @@ def clean(
         float | None,
         typer.Option(
             metavar="X",
-            help="length-ratio: most times that a side may be longer or shorter than typical.",
-            show_default=f"{CleaningOptions.max_ratio:g}",
+            help="length-ratio: most times that a target may be longer or shorter than typical.",
+            show_default="2, or more if lengths vary much",
             rich_help_panel=_LIMITS,
         ),
     ] = None,
@@ -112,7 +112,7 @@ def clean(
         float | None,
         typer.Option(
             metavar="X",
-            help="alignment: least information of one side about the other, in nats per word.",
+            help="alignment: least information of one side about the other, as a share of the typical pair's.",
             show_default=f"{CleaningOptions.min_alignment:g}",
             rich_help_panel=_LIMITS,
         ),
@@ -137,7 +137,7 @@ def clean(
         float | None,
         typer.Option(
             metavar="X",
-            help="model: least information of the source about the target, in nats per token.",
+            help="model: least information of the source about the target, as a share of the typical pair's.",
             show_default=f"{CleaningOptions.min_model:g}",
             rich_help_panel=_MODEL,
         ),
