@@ -3,11 +3,11 @@
     python benchmarks/cleaning.py --work cleaning-work [--corpora multi30k-fr tatoeba-fra] [--model-minutes 10]
 
 Takes real pairs in random order and spoils some of them with a fixed seed. Two kinds are misaligned, half of
---share each: `shuffled` has the target of another spoiled line, `similar length` that of the spoiled line next in
-length. Three more kinds, 1 % of the lines each, are `copied` (the target is the source), `cut` (the target has only
-the first half of its words) and `repeated` (an earlier pair in capital letters). Runs the command with its default
-rules and with all rules, and prints the share of the lines of every kind that it dropped. With --model-minutes,
-trains a run of size tiny on the spoiled file and also measures the rule `model` alone.
+--share each: `shuffled` has the target of another spoiled line, `similar length` that of the spoiled line next
+in length. Three more kinds, 1 % of the lines each: `copied` (the target is the source), `cut` (the target has
+only the first half of its words) and `repeated` (the good pair before it, in capital letters). Runs the command
+with its default rules and with all rules, and prints the share of the lines of every kind that it dropped. With
+--model-minutes, trains a run of size tiny on the spoiled file and also measures the rule `model` alone.
 
 The limits of the rules were chosen on tatoeba-deu.
 """
@@ -95,9 +95,12 @@ def spoil(pairs: Sequence[Pair], share: float, random: Random) -> Spoiled:
     chosen["similar length"].sort(key=lambda place: len(order[place][1]))
     spoiled, kinds = list(order), [GOOD] * len(order)
     for kind, lines in chosen.items():
-        for place, following in zip(lines, [*lines[1:], *lines[:1]], strict=True):
-            spoiled[place] = _spoiled_pair(kind, order[place], order[following], order[random.randrange(place)])
+        for place in lines:
             kinds[place] = kind
+    for kind, lines in chosen.items():
+        for place, following in zip(lines, [*lines[1:], *lines[:1]], strict=True):
+            earlier = next(i for i in range(place, -1, -1) if kinds[i] == GOOD)
+            spoiled[place] = _spoiled_pair(kind, order[place], order[following], order[earlier])
     return Spoiled(spoiled, kinds)
 
 

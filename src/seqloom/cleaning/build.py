@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from seqloom.cleaning.duplicates import Duplicates, normalised
+from seqloom.cleaning.duplicates import Duplicates, Identical, normalised
 from seqloom.cleaning.length_ratio import LengthRatio
 from seqloom.cleaning.model_score import ModelScore, PairScorer
 from seqloom.cleaning.options import CleaningOptions
@@ -21,6 +21,7 @@ def rule_builders(options: CleaningOptions) -> dict[str, Builder]:
     prepare: dict[str, Callable[[CleaningOptions], Builder]] = {
         "duplicate": lambda options: lambda sample: Duplicates(str, "every pair once"),
         "near-duplicate": lambda options: lambda sample: Duplicates(normalised, "every normalised pair once"),
+        "identical": lambda options: lambda sample: Identical(),
         "length-ratio": lambda options: lambda sample: LengthRatio(sample, options.max_ratio),
         "script": lambda options: lambda sample: Script(sample, options.min_script),
         "language": _language,

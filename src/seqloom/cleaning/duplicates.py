@@ -1,8 +1,8 @@
-"""Repeated pairs, found by 64-bit hashes: 8 bytes of memory per pair, however long its text is.
+"""Repeated pairs, and pairs whose sides repeat each other.
 
-Near duplicates have equal hashes of normalised text. MinHash would also find pairs that share most of their
-words, but in a parallel corpus such pairs ("Tom is tired.", "Tom was tired.") are different sentences to learn
-from.
+Repeated pairs are found by 64-bit hashes: 8 bytes of memory per pair, however long its text is. Near duplicates
+have equal hashes of normalised text. MinHash would also find pairs that share most of their words, but in a
+parallel corpus such pairs ("Tom is tired.", "Tom was tired.") are different sentences to learn from.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.cleaning.rule import Finding, Pair, Progress
+from seqloom.cleaning.rule import Finding, LineRule, Pair, Progress
 
 Hashes = NDArray[np.uint64]
 
@@ -56,6 +56,18 @@ class Duplicates:
         self._seen = np.sort(np.concatenate([self._seen, hashes[is_new]]))
         new: list[bool] = is_new.tolist()
         return new
+
+
+class Identical(LineRule):
+    """Rule against pairs whose sides are the same text, as in untranslated lines."""
+
+    @property
+    def limit(self) -> str:
+        return "source and target differ"
+
+    def look(self, pair: Pair) -> Finding | None:
+        source, target = map(normalised, pair)
+        return Finding("source and target are the same") if source == target else None
 
 
 def normalised(text: str) -> str:

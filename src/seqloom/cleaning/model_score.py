@@ -64,8 +64,8 @@ class ModelScore(InformationRule):
     def other_source(self, source: str) -> str:
         """Return a different source of the corpus of similar length."""
         place = bisect_left(self._sources, _by_length(source), key=_by_length)
-        near = (self._sources[i % len(self._sources)] for i in (place, place - 1))
-        return next(other for other in near if other != source)
+        near = [other for other in self._sources[max(0, place - 1) : place + 2] if other != source]
+        return min(near, key=lambda other: abs(len(other) - len(source)))
 
 
 def _by_length(text: str) -> tuple[int, str]:

@@ -13,6 +13,7 @@ from seqloom.errors import SeqloomError, require_known
 RULES: dict[str, str] = {  # in the order in which they judge a pair: the first that objects drops it
     "duplicate": "source and target are those of an earlier pair",
     "near-duplicate": "the same, but for case, accents, punctuation and spaces",
+    "identical": "source and target are the same, but for case, accents, punctuation and spaces",
     "length-ratio": "one side is much longer than the other, compared to the typical pair",
     "script": "few letters of a side are of its usual script",
     "language": "a side is in another language than usual (py3langid)",

@@ -71,10 +71,10 @@ def _is_table(file: str) -> bool:
 
 
 def check_read_again(shards: Iterable[Shard]) -> None:
-    """Raise an error if a file can be read only once, as a pipe: training reads its data several times."""
+    """Raise an error if a file can be read only once, as a pipe: the data is read several times."""
     for file in (file for shard in shards for file in shard if file):
         if is_special(file):
             raise SeqloomError(
-                f"The data file {file} is a pipe or a device, and training reads its data more than once.",
+                f"The data file {file} is a pipe or a device, but the data is read more than once.",
                 "give a file; or - and send the data to standard input",
             )
