@@ -45,7 +45,7 @@ GOOD = "good"
 MISALIGNED = ("shuffled", "similar length")
 OTHERS = ("copied", "cut", "repeated")
 OTHER_SHARE = 0.01
-TRAINING = ("--size", "tiny", "--set", "train.threads=1", "--set", "text.vocab_size=4000")
+TRAINING = {"model.size": "tiny", "text.vocab_size": 4000, "train.batch_tokens": 1000, "train.threads": 1}
 
 
 class Spoiled(NamedTuple):
@@ -156,8 +156,9 @@ def train(file: Path, minutes: float) -> Path:
     """Train a small run on the spoiled pairs; return its folder."""
     run = file.with_suffix(".run")
     if not run.exists():
-        limit = ("--set", f"train.max_minutes={minutes:g}", "--set", "train.max_epochs=1000")
-        run_seqloom("train", str(file), "--out", str(run), *TRAINING, *limit)
+        options = {**TRAINING, "train.max_minutes": minutes, "train.max_epochs": 1000}
+        settings = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
+        run_seqloom("train", str(file), "--out", str(run), *settings)
     return run
 
 

@@ -8,6 +8,7 @@ parallel corpus such pairs ("Tom is tired.", "Tom was tired.") are different sen
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from seqloom.cleaning.rule import Finding, LineRule, Pair, Progress
 
 Hashes = NDArray[np.uint64]
+_NOT_WORDS = re.compile(r"[\W_]+")
 
 
 class Duplicates:
@@ -76,6 +78,8 @@ def normalised(text: str) -> str:
     Signs that are not accents, such as the vowels of Indian scripts, stay.
     """
     folded = unicodedata.normalize("NFKD", text.casefold())
+    if folded.isascii():
+        return _NOT_WORDS.sub("", folded) or text
     return "".join(c for c in folded if c.isalnum() or _is_vowel_sign(c)) or text
 
 

@@ -110,7 +110,15 @@ class TestScript:
 
     @pytest.mark.parametrize(
         ("character", "script"),
-        [("a", "Latin"), ("ß", "Latin"), ("Ａ", "Latin"), ("я", "Cyrillic"), ("中", "Han"), ("1", ""), ("ª", "")],
+        [
+            ("a", "Latin"),
+            ("ß", "Latin"),
+            ("Ａ", "Latin"),
+            ("я", "Cyrillic"),
+            ("中", "Han"),
+            ("1", ""),
+            ("ª", ""),
+        ],
     )
     def test_scripts_of_characters(self, character: str, script: str) -> None:
         assert script_of(character) == script
@@ -119,7 +127,8 @@ class TestScript:
 class FakeIdentifier:
     """Recognises texts by their first two letters."""
 
-    nb_classes = ["de", "en", "xx"]
+    def __init__(self) -> None:
+        self.nb_classes = ["de", "en", "xx"]
 
     def rank(self, text: str) -> list[tuple[str, float]]:
         best = text[:2] if text[:2] in self.nb_classes else "xx"
@@ -219,28 +228,35 @@ class FakeScorer:
     def score(self, pairs: Sequence[Pair], *, on_progress: Progress | None = None) -> list[FakeScore]:
         if on_progress:
             on_progress(len(pairs))
-        return [
-            FakeScore(-math.inf if target.startswith("x") else -2.0 if source == target else -10.0)
-            for source, target in pairs
-        ]
+        return [FakeScore(self._log_prob(source, target)) for source, target in pairs]
+
+    def _log_prob(self, source: str, target: str) -> float:
+        if target.startswith("x"):
+            return -math.inf
+        return -2.0 if source == target else -10.0 - len(source)
 
 
 class TestModelScore:
-    SAMPLE: Sequence[Pair] = [(name, name) for name in ("a", "b", "cc", "dddd")]
+    SAMPLE: Sequence[Pair] = [(name, name) for name in ("a", "b", "cc", "dddd", "e", "f", "g")]
 
     def test_targets_of_other_sources_are_dropped(self) -> None:
         rule = ModelScore(self.SAMPLE, 0.1, FakeScorer())
-        assert dropped(rule, [*self.SAMPLE, ("a", "cc"), ("b", "x")]) == [4]
+        assert dropped(rule, [*self.SAMPLE, ("a", "q"), ("b", "x")]) == [7]
 
-    def test_scores_are_differences_per_token(self) -> None:
+    def test_scores_compare_with_the_mean_probability_per_token(self) -> None:
         rule = ModelScore(self.SAMPLE, 0.1, FakeScorer())
-        assert rule.scores([("a", "a"), ("a", "q")], lambda count: None) == [4.0, 0.0]
+        others = [math.exp(-10 - len(source)) for source in rule.other_sources("h")]
+        [score] = rule.scores([("h", "h")], lambda count: None)
+        assert score == pytest.approx((-2 - math.log(sum(others) / 4)) / 2)
 
-    def test_the_other_source_differs_and_has_a_similar_length(self) -> None:
+    def test_the_other_sources_differ_and_are_always_the_same(self) -> None:
         rule = ModelScore(self.SAMPLE, 0.1, FakeScorer())
-        texts = ("a", "b", "cc", "eee", "dddd", "zzzzzzzz")
-        assert [rule.other_source(text) for text in texts] == ["b", "a", "b", "cc", "cc", "dddd"]
+        for source, _ in self.SAMPLE:
+            found = rule.other_sources(source)
+            assert len({*found, source}) == 5
+            assert found == rule.other_sources(source)
+        assert len({tuple(rule.other_sources(source)) for source in "abcdefghijk"}) > 1
 
-    def test_one_source_is_an_error(self) -> None:
-        with pytest.raises(SeqloomError, match="two different sources"):
+    def test_few_sources_are_an_error(self) -> None:
+        with pytest.raises(SeqloomError, match="different sources"):
             ModelScore([("a", "b"), ("a", "c")], 0.1, FakeScorer())

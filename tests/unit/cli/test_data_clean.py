@@ -19,19 +19,22 @@ from support.golden import golden_run
 
 Command = Callable[..., Any]
 
-ENGLISH = "the a man woman dog cat sees hears likes big small red old young house tree car street".split()
-OTHERS = "der ein mann frau hund katze sieht hört mag groß klein rot alt jung haus baum auto straße".split()
+GERMAN = {
+    **{"the": "der", "a": "ein", "man": "mann", "woman": "frau", "dog": "hund", "cat": "katze", "car": "auto"},
+    **{"sees": "sieht", "hears": "hört", "likes": "mag", "big": "groß", "small": "klein", "red": "rot"},
+    **{"old": "alt", "young": "jung", "house": "haus", "tree": "baum", "street": "straße"},
+}
 
 
 def translation(source: str) -> str:
-    return " ".join(OTHERS[ENGLISH.index(word)] for word in source.split())
+    return " ".join(GERMAN[word] for word in source.split())
 
 
 def make_pairs(count: int, seed: int = 1) -> list[tuple[str, str]]:
     """Different sentences and their translations, word by word."""
     random = Random(seed)
-    sources = dict.fromkeys(" ".join(random.choices(ENGLISH, k=random.randint(5, 9))) for _ in range(2 * count))
-    return [(source, translation(source)) for source in list(sources)[:count]]
+    texts = (" ".join(random.choices(list(GERMAN), k=random.randint(5, 9))) for _ in range(2 * count))
+    return [(source, translation(source)) for source in list(dict.fromkeys(texts))[:count]]
 
 
 def write(path: Path, pairs: list[tuple[str, str]]) -> Path:
@@ -142,7 +145,9 @@ def test_every_input_format_gives_the_same_pairs(tmp_path: Path, command: Comman
         done = command("data", "clean", *given, "--out", tmp_path / "out.tsv", "--rules", "duplicate")
         assert done.code == 0, done.err
         assert (tmp_path / "out.tsv").read_text() == 'a b\tc d\ne\tf "g\nh\ti\n'
-    done = command("data", "clean", "-", "--out", tmp_path / "out.tsv", "--rules", "duplicate", given="a\tb\na\tb\n")
+    done = command(
+        "data", "clean", "-", "--out", tmp_path / "out.tsv", "--rules", "duplicate", given="a\tb\na\tb\n"
+    )
     assert done.code == 0, done.err
     assert (tmp_path / "out.tsv").read_text() == "a\tb\n"
 
@@ -254,7 +259,10 @@ ERRORS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("--threads cannot be used",),
     ),
     "model without a run": (("{}/in.tsv", "--out", "{}/o", "--rules", "model"), ("--model RUN",)),
-    "run without the rule": (("{}/in.tsv", "--out", "{}/o", "--rules", "script", "--model", "x"), ("rule model",)),
+    "run without the rule": (
+        ("{}/in.tsv", "--out", "{}/o", "--rules", "script", "--model", "x"),
+        ("rule model",),
+    ),
     "no such run": (("{}/in.tsv", "--out", "{}/o", "--model", "{}/norun"), ("norun",)),
     "ratio below 1": (("{}/in.tsv", "--out", "{}/o", "--max-ratio", "0.5"), ("--max-ratio is 0.5",)),
     "share above 1": (("{}/in.tsv", "--out", "{}/o", "--min-script", "2"), ("--min-script is 2",)),
