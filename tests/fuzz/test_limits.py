@@ -103,7 +103,7 @@ def test_a_pipe_in_a_marian_folder(name: str, tmp_path: Path) -> None:
 def test_training_data_from_a_pipe(name: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / name)
     config = compose(values={"data.train": str(tmp_path / name)})
-    with pytest.raises(SeqloomError, match="training reads its data more than once"):
+    with pytest.raises(SeqloomError, match="data is read more than once"):
         Corpus(config.data, config.text).prepare()
 
 

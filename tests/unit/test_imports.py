@@ -20,7 +20,7 @@ LAYERS = [
     {"decode", "training"},
     {"statistical"},
     {"run"},
-    {"inspect", "export"},
+    {"inspect", "export", "cleaning"},
     {"decode.select"},
     {"demo", "tune", "distillation"},
     {"cli", "__init__", "__main__"},

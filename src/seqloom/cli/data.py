@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seqloom.cli.commands import Command, CommandGroup
+from seqloom.cli.data_clean import clean
 from seqloom.cli.figures import check_figure, write_figure
 from seqloom.cli.options import Json, OutputFile, Source, SourceColumn, Style, Target, TargetColumn
 from seqloom.cli.output import new_table, print_json, print_tables
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.data.config import DataConfig
     from seqloom.types import Example
 
-app = typer.Typer(cls=CommandGroup, help="Check, show, download or generate data.")
+app = typer.Typer(cls=CommandGroup, help="Check, clean, show, download or generate data.")
 
 Format = Annotated[
     str | None, typer.Option(help="Table format: tsv, csv, jsonl or parquet.", show_default="by suffix")
@@ -73,6 +74,9 @@ def check(
         _print_check(result)
     if not all(corpus.pairs for corpus in result.corpora):
         raise typer.Exit(1)
+
+
+app.command("clean", cls=Command)(clean)
 
 
 @app.command(cls=Command)

@@ -69,10 +69,10 @@ def _is_table(file: str) -> bool:
 
 
 def check_rereadable(shards: Iterable[Shard]) -> None:
-    """Raise if a file, such as a pipe, can be read only once: training reads its data several times."""
+    """Raise if a file, such as a pipe, can be read only once: data is read several times."""
     for file in (file for shard in shards for file in shard if file):
         if is_special(file):
             raise SeqloomError(
-                f"The data file {file} is a pipe or a device, but training reads its data more than once.",
+                f"The data file {file} is a pipe or a device, but data is read more than once.",
                 "use a regular file, or - and send the data to standard input",
             )

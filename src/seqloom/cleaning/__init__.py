@@ -1,0 +1,1 @@
+"""Cleaning of parallel corpora by rules: duplicates, lengths, scripts, languages, wrong translations."""

@@ -1,0 +1,107 @@
+"""Which rules clean a corpus, and their limits. Imports nothing slow: the command line shows the defaults."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from seqloom.errors import SeqloomError, require_known
+
+RULES: dict[str, str] = {  # in the order in which they judge a pair: the first that objects drops it
+    "duplicate": "source and target are those of an earlier pair",
+    "near-duplicate": "the same, but for case, accents, punctuation and spaces",
+    "identical": "source and target are the same, but for case, accents, punctuation and spaces",
+    "length-ratio": "one side is much longer than the other, compared to the typical pair",
+    "script": "few letters of a side are of its usual script",
+    "language": "a side is in another language than usual (py3langid)",
+    "alignment": "the words of one side do not explain those of the other (word aligner)",
+    "model": "the source does not make the target more probable (trained run)",
+}
+DEFAULT_RULES = ("duplicate", "near-duplicate", "length-ratio", "script", "alignment")
+ALL = "all"
+OPTIONS = {  # of a single rule
+    "max_ratio": "length-ratio",
+    "min_script": "script",
+    "source_language": "language",
+    "target_language": "language",
+    "min_language": "language",
+    "min_alignment": "alignment",
+    "threads": "alignment",
+    "model": "model",
+    "min_model": "model",
+    "checkpoint": "model",
+    "device": "model",
+}
+_SWITCHES = ("source_language", "target_language", "model")  # options that switch their rule on
+
+
+@dataclass(frozen=True)
+class CleaningOptions:
+    """The rules and their limits."""
+
+    rules: tuple[str, ...] = DEFAULT_RULES
+    max_ratio: float | None = (
+        None  # length of the target by the one that is typical of its source; None: automatic
+    )
+    min_script: float = 0.5  # share of letters
+    source_language: str | None = None  # None: the most frequent one
+    target_language: str | None = None
+    min_language: float = 0.01  # probability
+    min_alignment: float = 0.1  # share of the information of the typical pair
+    threads: int | None = None  # of the aligner
+    model: Path | None = None
+    min_model: float = 0.1  # share of the information of the typical pair
+    checkpoint: str | None = None
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        for rule in self.rules:
+            require_known("rule", rule, RULES)
+        if "model" in self.rules and self.model is None:
+            raise SeqloomError("The rule model needs a trained run.", "name one with --model RUN")
+        if self.max_ratio is not None and not 1 < self.max_ratio < math.inf:
+            raise SeqloomError(f"--max-ratio is {self.max_ratio:g}.", "give a number above 1")
+        for name in ("min_script", "min_language", "min_alignment", "min_model"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise SeqloomError(f"{_flag(name)} is {getattr(self, name):g}.", "give a number from 0 to 1")
+
+    @classmethod
+    def chosen(cls, rules: str | None, without: str | None, given: Mapping[str, Any]) -> Self:
+        """Return the options of the command line: lists of names, and values of options that are not None."""
+        values = {name: value for name, value in given.items() if value is not None}
+        on = [name for name in _selected(rules, values) if name not in _names(without)]
+        for name in values:
+            if OPTIONS[name] not in on:
+                raise SeqloomError(
+                    f"{_flag(name)} cannot be used: the rule {OPTIONS[name]} is off.",
+                    "leave it out, or switch the rule on with --rules",
+                )
+        return cls(tuple(on), **values)
+
+
+def _selected(rules: str | None, values: Mapping[str, Any]) -> list[str]:
+    """Return the rules that are on, in the order of RULES."""
+    if rules is None:
+        switched = {OPTIONS[name] for name in _SWITCHES if name in values}
+        return _ordered({*DEFAULT_RULES, *switched})
+    if rules.strip() == ALL:
+        return [name for name in RULES if name != "model" or "model" in values]
+    return _ordered(_names(rules))
+
+
+def _names(text: str | None) -> set[str]:
+    names = {name.strip() for name in (text or "").split(",") if name.strip()}
+    for name in names:
+        require_known("rule", name, RULES)
+    return names
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    return [name for name in RULES if name in set(names)]
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
