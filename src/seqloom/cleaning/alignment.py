@@ -10,7 +10,7 @@ from statistics import median
 from seqloom.cleaning.information import InformationRule
 from seqloom.cleaning.rule import Pair, Progress
 from seqloom.statistical.alignment.information import PASSES, pair_information
-from seqloom.statistical.alignment.words import number
+from seqloom.statistical.alignment.words import words_to_ids
 
 _LETTERS = 5  # of a word that count: inflected forms of a word share their statistics
 _LONGEST = 256  # tokens of a side that are looked at: time and memory grow with the square
@@ -40,7 +40,7 @@ class Alignment(InformationRule):
     def scores(self, pairs: Sequence[Pair], on_progress: Progress) -> list[float]:
         if len(pairs) < _FEW:
             self.warnings.append(f"{len(pairs):,} pairs are too few for a reliable word alignment.")
-        numbers = number(self._tokenised(pairs))
+        numbers = words_to_ids(self._tokenised(pairs))
         scores: list[float] = pair_information(numbers, threads=self._threads, on_progress=on_progress).tolist()
         return scores
 

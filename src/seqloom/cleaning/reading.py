@@ -12,7 +12,7 @@ from seqloom.cleaning.rule import Finding, Pair
 from seqloom.data.config import DataConfig
 from seqloom.data.readers import has_features, is_conllu, read_corpus
 from seqloom.data.report import DataReport, clean
-from seqloom.data.shards import check_read_again, corpora
+from seqloom.data.shards import check_rereadable, corpora
 from seqloom.errors import SeqloomError
 from seqloom.types import Example
 
@@ -58,7 +58,7 @@ def check_cleanable(config: DataConfig) -> None:
             raise SeqloomError(
                 f"{side} is CoNLL-U, and its trees would be lost.", "give a text file or a table"
             )
-    check_read_again(chain.from_iterable(corpora(config, "train")))
+    check_rereadable(chain.from_iterable(corpora(config, "train")))
     if has_features(config):
         raise SeqloomError("The sources are files of features, not text.", "give pairs of text")
 

@@ -77,7 +77,7 @@ class WordDropout:
         return replace(batch, source=source, target_in=target_in)
 
     def _without_words(self, ids: Tensor, droppable: Tensor | None, random: np.random.Generator) -> Tensor:
-        """Return ids (B, T) with UNK, or without `droppable` frames (B, T, F) with zeros, at random positions."""
+        """Return ids (B, T) with UNK, or frames (B, T, F) with zeros, at random positions."""
         drawn = torch.from_numpy(random.random(ids.shape[:2]) < self._share)
         if droppable is None:
             return ids.masked_fill(drawn.unsqueeze(2), 0)
