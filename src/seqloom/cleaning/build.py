@@ -8,12 +8,12 @@ from seqloom.cleaning.duplicates import Duplicates, Identical, normalised
 from seqloom.cleaning.length_ratio import LengthRatio
 from seqloom.cleaning.model_score import ModelScore, PairScorer
 from seqloom.cleaning.options import CleaningOptions
-from seqloom.cleaning.rule import Pair, Rule
+from seqloom.cleaning.rule import CleaningRule, Pair
 from seqloom.cleaning.script import Script
 from seqloom.errors import SeqloomError
 
 Sample = Sequence[Pair]
-Builder = Callable[[Sample], Rule]
+Builder = Callable[[Sample], CleaningRule]
 
 
 def rule_builders(options: CleaningOptions) -> dict[str, Builder]:
@@ -32,11 +32,11 @@ def rule_builders(options: CleaningOptions) -> dict[str, Builder]:
 
 
 def _language(options: CleaningOptions) -> Builder:
-    from seqloom.cleaning.language import Language, load_identifier
+    from seqloom.cleaning.language import LanguageRule, load_identifier
 
     identifier = load_identifier()
     languages = (options.source_language, options.target_language)
-    return lambda sample: Language(sample, languages, options.min_language, identifier)
+    return lambda sample: LanguageRule(sample, languages, options.min_language, identifier)
 
 
 def _alignment(options: CleaningOptions) -> Builder:

@@ -9,7 +9,7 @@ from seqloom.cleaning.build import rule_builders
 from seqloom.cleaning.options import CleaningOptions
 from seqloom.cleaning.reading import Dropped, Survey, check_cleanable, pair_of, parts, read_lines
 from seqloom.cleaning.result import CleaningResult
-from seqloom.cleaning.rule import Progress, Rule
+from seqloom.cleaning.rule import CleaningRule, Progress
 from seqloom.cleaning.writing import PairFiles, cleaning_files
 from seqloom.data.config import DataConfig
 from seqloom.errors import SeqloomError
@@ -63,7 +63,7 @@ def _survey(config: DataConfig, files: PairFiles) -> Survey:
 
 
 def _judged(
-    part: Iterable[Example | Dropped], rules: Mapping[str, Rule], on_progress: Progress
+    part: Iterable[Example | Dropped], rules: Mapping[str, CleaningRule], on_progress: Progress
 ) -> list[Example | Dropped]:
     """Return the lines in their order; a pair is dropped by the first rule that objects."""
     lines = list(part)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from seqloom.cleaning.rule import Finding, LineRule, Pair, Progress
+from seqloom.cleaning.rule import LineRule, Pair, Progress, Violation
 
 Hashes = NDArray[np.uint64]
 _NOT_WORDS = re.compile(r"[\W_]+")
@@ -35,11 +35,11 @@ class Duplicates:
     def limit(self) -> str:
         return self._limit
 
-    def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> list[Finding | None]:
+    def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> list[Violation | None]:
         hashes = np.fromiter(map(self._hash, pairs), np.uint64, len(pairs))
         is_new = self._add(hashes)
         on_progress(len(pairs))
-        return [None if new else Finding("equal to an earlier pair") for new in is_new]
+        return [None if new else Violation("equal to an earlier pair") for new in is_new]
 
     def _hash(self, pair: Pair) -> int:
         source, target = map(self._key, pair)
@@ -67,9 +67,9 @@ class Identical(LineRule):
     def limit(self) -> str:
         return "source and target differ"
 
-    def look(self, pair: Pair) -> Finding | None:
+    def check(self, pair: Pair) -> Violation | None:
         source, target = map(normalised, pair)
-        return Finding("source and target are the same") if source == target else None
+        return Violation("source and target are the same") if source == target else None
 
 
 def normalised(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import ClassVar
 
-from seqloom.cleaning.rule import Finding, Pair, Progress
+from seqloom.cleaning.rule import Pair, Progress, Violation
 
 
 class InformationRule(ABC):
@@ -33,7 +33,7 @@ class InformationRule(ABC):
     def scores(self, pairs: Sequence[Pair], on_progress: Progress) -> list[float]:
         """Return the score of each pair; NaN if it cannot be judged."""
 
-    def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> list[Finding | None]:
+    def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> list[Violation | None]:
         scores = self.scores(pairs, on_progress)
         typical = median([score for score in scores if not math.isnan(score)] or [0.0])
         if typical <= 0:
@@ -41,7 +41,7 @@ class InformationRule(ABC):
             return [None] * len(pairs)
         return [self._finding(score, typical) for score in scores]
 
-    def _finding(self, score: float, typical: float) -> Finding | None:
+    def _finding(self, score: float, typical: float) -> Violation | None:
         if math.isnan(score) or score >= self.least * typical:
             return None
-        return Finding(f"{score:.2f} nats per {self.unit}, typical are {typical:.2f}", score)
+        return Violation(f"{score:.2f} nats per {self.unit}, typical are {typical:.2f}", score)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
-from seqloom.cleaning.rule import SIDES, Finding, LineRule, Pair
+from seqloom.cleaning.rule import SIDES, LineRule, Pair, Violation
 from seqloom.errors import SeqloomError, require_known
 
 _LOOKED_AT = 1000  # texts that show the language of a side
@@ -35,7 +35,7 @@ def load_identifier() -> Identifier:
     return found
 
 
-class Language(LineRule):
+class LanguageRule(LineRule):
     """Rule against texts that are probably not in the language of their side."""
 
     def __init__(
@@ -68,12 +68,12 @@ class Language(LineRule):
         source, target = self.languages
         return f"probability of {source} (source) and {target} (target) at least {self.least:g}"
 
-    def look(self, pair: Pair) -> Finding | None:
+    def check(self, pair: Pair) -> Violation | None:
         for side, text, expected in zip(SIDES, pair, self.languages, strict=True):
             if not any(map(str.isalpha, text)):
                 continue
             ranks = self._identifier.rank(text)
             probability = dict(ranks)[expected]
             if probability < self.least:
-                return Finding(f"{side} is probably {ranks[0][0]}, not {expected}", probability)
+                return Violation(f"{side} is probably {ranks[0][0]}, not {expected}", probability)
         return None

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from seqloom.cleaning.rule import Finding, LineRule, Pair
+from seqloom.cleaning.rule import LineRule, Pair, Violation
 
 _SMOOTHING = 10  # characters added to both lengths: in short texts a single word changes the ratio
 _FACTOR, _DEVIATIONS = (
@@ -37,8 +37,8 @@ class LengthRatio(LineRule):
         source, target = map(len, pair)
         return (target + _SMOOTHING) / (self.typical * source + _SMOOTHING)
 
-    def look(self, pair: Pair) -> Finding | None:
+    def check(self, pair: Pair) -> Violation | None:
         ratio = self._ratio(pair)
         if 1 / self.most <= ratio <= self.most:
             return None
-        return Finding(f"target has {len(pair[1]):,} characters, source {len(pair[0]):,}", ratio)
+        return Violation(f"target has {len(pair[1]):,} characters, source {len(pair[0]):,}", ratio)

@@ -8,7 +8,7 @@ from itertools import chain
 from random import Random
 from typing import NamedTuple
 
-from seqloom.cleaning.rule import Finding, Pair
+from seqloom.cleaning.rule import Pair, Violation
 from seqloom.data.config import DataConfig
 from seqloom.data.readers import has_features, is_conllu, read_corpus
 from seqloom.data.report import DataReport, clean
@@ -25,7 +25,7 @@ class Dropped(NamedTuple):
 
     example: Example
     rule: str
-    finding: Finding
+    finding: Violation
 
 
 class _UnusableLines(DataReport):
@@ -37,7 +37,7 @@ class _UnusableLines(DataReport):
 
     def drop(self, example: Example, reason: str) -> None:
         rule = "empty" if reason.startswith("empty") else "malformed"
-        self._waiting.append(Dropped(example, rule, Finding(reason)))
+        self._waiting.append(Dropped(example, rule, Violation(reason)))
 
     def take(self) -> list[Dropped]:
         """Return the lines that were dropped since the last call."""

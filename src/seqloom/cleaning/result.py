@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from seqloom.cleaning.reading import Dropped
-from seqloom.cleaning.rule import Rule
+from seqloom.cleaning.rule import CleaningRule
 
 EXAMPLES = 3  # dropped lines of each rule in the result
 _MANY = 0.1  # share of the lines: a rule that drops more may not suit the data
@@ -36,7 +36,7 @@ class CleaningResult:
     warnings: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, lines: int, rules: Mapping[str, Rule]) -> Self:
+    def of(cls, lines: int, rules: Mapping[str, CleaningRule]) -> Self:
         """Return the result before anything is dropped."""
         always = {name: RuleResult() for name in ("malformed", "empty")}
         return cls(lines, {**always, **{name: RuleResult(rule.limit) for name, rule in rules.items()}})
@@ -53,7 +53,7 @@ class CleaningResult:
     def kept(self) -> int:
         return self.lines - self.dropped
 
-    def finish(self, rules: Mapping[str, Rule]) -> None:
+    def finish(self, rules: Mapping[str, CleaningRule]) -> None:
         """Add the reasons to look at the report before the result is used."""
         for name, rule in rules.items():
             self.warnings += [f"The rule {name}: {warning}" for warning in rule.warnings]

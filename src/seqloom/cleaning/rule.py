@@ -12,31 +12,31 @@ Progress = Callable[[int], None]  # called with the number of newly judged pairs
 SIDES = ("source", "target")
 
 
-class Finding(NamedTuple):
-    """Why a pair should be dropped."""
+class Violation(NamedTuple):
+    """Reason to drop a pair, with the score of the rule."""
 
     reason: str
     score: float | None = None
 
 
-class Rule(Protocol):
-    """Judge of pairs. A rule may remember pairs, so every pair is judged once, in the order of the corpus."""
+class CleaningRule(Protocol):
+    """Check of pairs. A rule may store pairs, so every pair is judged once, in the order of the corpus."""
 
-    passes: int  # how often it looks at every pair, for the progress bar
-    warnings: list[str]  # reasons to distrust its findings
+    passes: int  # number of passes over the pairs, for the progress bar
+    warnings: list[str]  # reasons to distrust the result
 
     @property
     def limit(self) -> str:
-        """What a pair has to meet, e.g. `at least 0.2 nats per word`."""
+        """Condition that pairs must meet, e.g. `at least 0.2 nats per word`."""
         ...
 
-    def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> Sequence[Finding | None]:
-        """Return the finding about each pair, or None."""
+    def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> Sequence[Violation | None]:
+        """Return the violation of each pair, or None."""
         ...
 
 
 class LineRule(ABC):
-    """A rule that looks at one pair at a time."""
+    """A rule that checks one pair at a time."""
 
     passes = 1
 
@@ -46,15 +46,15 @@ class LineRule(ABC):
     @property
     @abstractmethod
     def limit(self) -> str:
-        """What a pair has to meet."""
+        """Condition that pairs must meet."""
 
     @abstractmethod
-    def look(self, pair: Pair) -> Finding | None:
-        """Return the finding about a pair, or None."""
+    def check(self, pair: Pair) -> Violation | None:
+        """Return the violation of a pair, or None."""
 
-    def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> list[Finding | None]:
-        findings = []
+    def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> list[Violation | None]:
+        violations = []
         for pair in pairs:
-            findings.append(self.look(pair))
+            violations.append(self.check(pair))
             on_progress(1)
-        return findings
+        return violations

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from seqloom.cleaning.rule import SIDES, Finding, LineRule, Pair
+from seqloom.cleaning.rule import SIDES, LineRule, Pair, Violation
 
 _USUAL = 0.1  # share of the letters of a side that makes a script usual
 _JAPANESE = {"Hiragana", "Katakana"}
@@ -49,7 +49,7 @@ class Script(LineRule):
         ]
         return f"at least {self.least:.0%} of the letters: {', '.join(named)}"
 
-    def look(self, pair: Pair) -> Finding | None:
+    def check(self, pair: Pair) -> Violation | None:
         for side, text, usual in zip(SIDES, pair, self.usual, strict=True):
             found = scripts(text)
             letters = found.total()
@@ -57,7 +57,7 @@ class Script(LineRule):
                 continue
             share = sum(found[script] for script in usual) / letters
             if share < self.least:
-                return Finding(f"{side} is {found.most_common(1)[0][0]}", share)
+                return Violation(f"{side} is {found.most_common(1)[0][0]}", share)
         return None
 
 

@@ -20,8 +20,8 @@ from seqloom.data.tables import suffix
 from seqloom.distillation.journal import Journal
 from seqloom.distillation.mixing import training_commands
 from seqloom.distillation.translation import (
-    Candidate,
     Decoding,
+    FlaggedOutput,
     candidates,
     check_file,
     translate_rest,
@@ -134,7 +134,7 @@ def _pairs(examples: Iterator[Example], journal: Journal, report: DataReport) ->
             yield found[0].text, example.source
 
 
-def _drop_reason(example: Example, best: Candidate) -> str:
+def _drop_reason(example: Example, best: FlaggedOutput) -> str:
     """Return why a line and its output do not make a pair; empty if they do."""
     if not example.source.strip():
         return "empty line"

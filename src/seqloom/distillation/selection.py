@@ -13,7 +13,7 @@ from typing import Any
 from seqloom.data.report import DataReport
 from seqloom.data.split import fingerprint
 from seqloom.decode.mbr import Utility
-from seqloom.distillation.translation import Candidate
+from seqloom.distillation.translation import FlaggedOutput
 from seqloom.types import Example
 
 
@@ -42,7 +42,7 @@ class Selection:
 
 def select(
     examples: Iterable[Example],
-    found: Iterable[Sequence[Candidate]],
+    found: Iterable[Sequence[FlaggedOutput]],
     *,
     similarity: Utility,
     held_out: Collection[int],
@@ -70,14 +70,14 @@ def select(
             yield example.source, _most_similar(usable, example.target, similarity, selection).text
 
 
-def is_usable(candidate: Candidate, reference: str | None) -> bool:
+def is_usable(candidate: FlaggedOutput, reference: str | None) -> bool:
     """Return whether an output can be a target: it is not suspicious, or it equals the reference."""
     return candidate.text == reference or (not candidate.flags and bool(candidate.text.strip()))
 
 
 def _most_similar(
-    candidates: Sequence[Candidate], reference: str, similarity: Utility, selection: Selection
-) -> Candidate:
+    candidates: Sequence[FlaggedOutput], reference: str, similarity: Utility, selection: Selection
+) -> FlaggedOutput:
     """Return the candidate most similar to the reference; of several, the one that the model ranks highest."""
     scores = [similarity(one.text, reference) for one in candidates]
     best = scores.index(max(scores))

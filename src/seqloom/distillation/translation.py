@@ -81,7 +81,7 @@ def nbest_decoding(
 
 
 @dataclass(frozen=True)
-class Candidate:
+class FlaggedOutput:
     """Output for a line, with its quality flags."""
 
     text: str
@@ -127,10 +127,10 @@ def translate_rest(
             journal.append([[[one.text, *one.flags] for one in found] for found in outputs])
 
 
-def candidates(journal: Journal) -> Iterator[list[Candidate]]:
+def candidates(journal: Journal) -> Iterator[list[FlaggedOutput]]:
     """Yield the outputs of each line, best first."""
     for line in journal.results():
-        yield [Candidate(text, tuple(flags)) for text, *flags in line]
+        yield [FlaggedOutput(text, tuple(flags)) for text, *flags in line]
 
 
 def _requests(examples: Sequence[Example], first: int, translator: Translator) -> list[Request]:

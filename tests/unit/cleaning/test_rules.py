@@ -12,15 +12,15 @@ import pytest
 from seqloom.cleaning.alignment import Alignment
 from seqloom.cleaning.duplicates import Duplicates, Identical, normalised
 from seqloom.cleaning.information import InformationRule
-from seqloom.cleaning.language import Language, load_identifier
+from seqloom.cleaning.language import LanguageRule, load_identifier
 from seqloom.cleaning.length_ratio import LengthRatio
 from seqloom.cleaning.model_score import ModelScore
-from seqloom.cleaning.rule import Pair, Progress, Rule
+from seqloom.cleaning.rule import CleaningRule, Pair, Progress
 from seqloom.cleaning.script import Script, script_of
 from seqloom.errors import SeqloomError
 
 
-def dropped(rule: Rule, pairs: Sequence[Pair]) -> list[int]:
+def dropped(rule: CleaningRule, pairs: Sequence[Pair]) -> list[int]:
     """The places of the pairs to which the rule objects; progress is complete."""
     seen: list[int] = []
     findings = rule.judge(pairs, seen.append)
@@ -140,18 +140,18 @@ class TestLanguage:
     SAMPLE: Sequence[Pair] = [("en a", "de b")] * 4
 
     def test_the_most_frequent_languages_are_expected(self) -> None:
-        rule = Language(self.SAMPLE, (None, None), 0.01, FakeIdentifier())
+        rule = LanguageRule(self.SAMPLE, (None, None), 0.01, FakeIdentifier())
         assert rule.languages == ["en", "de"]
         assert dropped(rule, [("en a", "de b"), ("en a", "en b"), ("xx", "de"), ("en", "12")]) == [1, 2]
 
     def test_an_unclear_language_is_an_error(self) -> None:
         with pytest.raises(SeqloomError, match="source side is not clear") as caught:
-            Language([("en", "de"), ("xx", "de")], (None, None), 0.01, FakeIdentifier())
+            LanguageRule([("en", "de"), ("xx", "de")], (None, None), 0.01, FakeIdentifier())
         assert "--source-language" in caught.value.hint
 
     def test_an_unknown_language_is_an_error(self) -> None:
         with pytest.raises(SeqloomError, match="no language called 'dee'"):
-            Language(self.SAMPLE, (None, "dee"), 0.01, FakeIdentifier())
+            LanguageRule(self.SAMPLE, (None, "dee"), 0.01, FakeIdentifier())
 
     def test_a_missing_package_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "py3langid.langid", None)
@@ -162,7 +162,7 @@ class TestLanguage:
     def test_real_languages(self) -> None:
         pytest.importorskip("py3langid")
         sample = [("A man is playing the guitar.", "Ein Mann spielt auf der Gitarre.")] * 3
-        rule = Language(sample, (None, None), 0.01, load_identifier())
+        rule = LanguageRule(sample, (None, None), 0.01, load_identifier())
         pairs = [*sample[:1], ("Two dogs run in the snow.", "Two dogs run in the snow.")]
         assert dropped(rule, pairs) == [1]
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from seqloom.data.split import fingerprint
 from seqloom.decode.mbr import sentence_utility
 from seqloom.distillation.selection import Selection, select
-from seqloom.distillation.translation import Candidate
+from seqloom.distillation.translation import FlaggedOutput
 from seqloom.types import Example
 
 Pairs = list[tuple[str, str]]
 
 
 def selected(
-    examples: Sequence[Example], found: Sequence[Sequence[Candidate]], held_out: Sequence[str] = ()
+    examples: Sequence[Example], found: Sequence[Sequence[FlaggedOutput]], held_out: Sequence[str] = ()
 ) -> tuple[Pairs, Selection]:
     selection = Selection()
     pairs = select(
@@ -29,7 +29,7 @@ def selected(
 
 
 def test_the_output_most_similar_to_the_reference_is_selected() -> None:
-    found = [Candidate("an old house"), Candidate("the old houses"), Candidate("a dog")]
+    found = [FlaggedOutput("an old house"), FlaggedOutput("the old houses"), FlaggedOutput("a dog")]
     pairs, selection = selected([Example("das alte Haus", "the old house")], [found])
     assert pairs == [("das alte Haus", "the old houses")]
     similarity = sentence_utility("chrf")
@@ -40,26 +40,28 @@ def test_the_output_most_similar_to_the_reference_is_selected() -> None:
 
 
 def test_of_equally_similar_outputs_the_first_is_selected() -> None:
-    pairs, selection = selected([Example("x", "zzz")], [[Candidate("a"), Candidate("b")]])
+    pairs, selection = selected([Example("x", "zzz")], [[FlaggedOutput("a"), FlaggedOutput("b")]])
     assert (pairs, selection.not_first) == ([("x", "a")], 0)
 
 
 def test_suspicious_outputs_are_not_selected_unless_they_equal_the_reference() -> None:
-    flagged = Candidate("b b b b", ("loop",))
-    pairs, _ = selected([Example("x", "b b b c")], [[flagged, Candidate("a")]])
+    flagged = FlaggedOutput("b b b b", ("loop",))
+    pairs, _ = selected([Example("x", "b b b c")], [[flagged, FlaggedOutput("a")]])
     assert pairs == [("x", "a")]
-    pairs, _ = selected([Example("b b b b", "b b b b")], [[flagged, Candidate("a")]])
+    pairs, _ = selected([Example("b b b b", "b b b b")], [[flagged, FlaggedOutput("a")]])
     assert pairs == [("b b b b", "b b b b")]
 
 
 def test_text_without_a_reference_gets_the_first_usable_output() -> None:
-    pairs, selection = selected([Example("x")], [[Candidate("", ("empty",)), Candidate("b"), Candidate("c")]])
+    pairs, selection = selected(
+        [Example("x")], [[FlaggedOutput("", ("empty",)), FlaggedOutput("b"), FlaggedOutput("c")]]
+    )
     assert (pairs, selection.with_reference) == ([("x", "b")], 0)
 
 
 def test_every_dropped_line_has_a_reason() -> None:
     examples = [Example("  "), Example("held  out"), Example("held out", "y"), Example("x", "y"), Example("x")]
-    found = [[Candidate("a", flags)] for flags in [(), (), (), ("cut", "loop"), ()]]
+    found = [[FlaggedOutput("a", flags)] for flags in [(), (), (), ("cut", "loop"), ()]]
     pairs, selection = selected(examples, found, held_out=["held out"])
     assert pairs == [("held out", "a"), ("x", "a")]
     assert dict(selection.data.counts) == {

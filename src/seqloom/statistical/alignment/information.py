@@ -43,7 +43,7 @@ def pair_information(pairs: Sequence[Pair], *, threads: int = 1, on_progress: Pr
     aligner.train("diagonal", on_progress=report)
     information, words = np.zeros(len(pairs)), np.zeros(len(pairs))
     with ThreadPoolExecutor(threads) as pool:
-        sides = [_Side(direction, pool) for direction in aligner.directions]
+        sides = [_DirectionCounts(direction, pool) for direction in aligner.directions]
         report(_pairs(aligner.bitext.chunks))
 
         def score(number: int) -> list[Scores]:
@@ -64,7 +64,7 @@ def _pairs(chunks: Sequence[Chunk]) -> int:
     return sum(chunk.pairs for chunk in chunks)
 
 
-class _Side:
+class _DirectionCounts:
     """The expected counts of one direction of a trained aligner."""
 
     def __init__(self, direction: Direction, pool: ThreadPoolExecutor) -> None:
