@@ -31,7 +31,7 @@ class SubwordSampling:
     """Collator of batches with sampled segmentations; trees do not fit a sampled source and are left out."""
 
     def __init__(self, config: TextConfig, tokenizers: TokenizerPair, *, longest: int, seed: int) -> None:
-        self._samplers = {
+        self._samplers: dict[str, SubwordSampler] = {
             side: SubwordSampler(tokenizers.text(side), config, longest) for side in config.sampled_sides
         }
         self._seed = seed
