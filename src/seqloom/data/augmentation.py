@@ -28,12 +28,11 @@ _SEEDS = 2**32 - 1  # of SentencePiece, whose largest one stands for a random se
 
 
 class SubwordSampling:
-    """Collator of batches with sampled segmentations; trees do not fit these and are left out."""
+    """Collator of batches with sampled segmentations; trees do not fit a sampled source and are left out."""
 
     def __init__(self, config: TextConfig, tokenizers: TokenizerPair, *, longest: int, seed: int) -> None:
-        by_side = {"source": lambda: tokenizers.source, "target": lambda: tokenizers.target}
-        self._samplers = {
-            side: SubwordSampler(by_side[side](), config, longest) for side in config.sampled_sides
+        self._samplers: dict[str, SubwordSampler] = {
+            side: SubwordSampler(tokenizers.text(side), config, longest) for side in config.sampled_sides
         }
         self._seed = seed
 
@@ -45,7 +44,9 @@ class SubwordSampling:
             self._rows(side, [row(i) for i in indices.tolist()], seeds[side])
             for side, row in (("source", tokens.source), ("target", tokens.target))
         )
-        return collate_ids(source, target, indices.tolist())
+        has_trees = "heads" in tokens.ids and "source" not in self._samplers
+        heads = [tokens.heads(i).tolist() for i in indices.tolist()] if has_trees else None
+        return collate_ids(source, target, indices.tolist(), heads)
 
     def _rows(self, side: str, rows: list[NDArray[Any]], seed: int) -> Sequence[Row]:
         sampler = self._samplers.get(side)

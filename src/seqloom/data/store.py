@@ -69,6 +69,10 @@ class Tokens:
         """Return the target ids of pair i."""
         return self._row("target", i)
 
+    def heads(self, i: int) -> NDArray[Any]:
+        """Return the heads of the source tokens of pair i."""
+        return self._row("heads", i)
+
     def lengths(self, start: int, stop: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the source and target lengths of the pairs from start to stop, without EOS."""
         source, target = (np.diff(self.offsets[side][start : stop + 1]) for side in _SIDES)

@@ -51,8 +51,7 @@ def check_techniques(config: Config, entry: Architecture) -> None:
 def check_tokenizers(config: Config, tokenizers: TokenizerPair) -> None:
     """Raise if the tokenizers, which may be those of another run, do not support a technique."""
     for side in config.text.sampled_sides:
-        tokenizer = tokenizers.source if side == "source" else tokenizers.target
-        SubwordSampler(tokenizer, config.text, config.data.max_length)
+        SubwordSampler(tokenizers.text(side), config.text, config.data.max_length)
     if not _tags_have_positions(config) and not tokenizers.vocabularies.tags:
         raise SeqloomError(
             "model.tag_positions=false needs tags, but no source begins with a tag such as <V>.",

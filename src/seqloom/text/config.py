@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
@@ -14,6 +14,7 @@ SourceKind = Literal["unigram", "bpe", "char", "word", "frames"]  # frames: sour
 SUBWORDS: tuple[Kind, ...] = ("unigram", "bpe")  # kinds with several segmentations of a text
 Center = Literal["corpus", "sequence"]
 Normalization = Literal["none", "nfc", "nfkc"]
+Side = Literal["source", "target"]
 Sampling = Literal["none", "source", "target", "both"]
 
 MASK = "[MASK]"  # placeholder for the tokens that a masked language model restores
@@ -97,10 +98,9 @@ class TextConfig(Settings):
         return TextConfig.checked({**self.model_dump(), **changed}, "text")
 
     @property
-    def sampled_sides(self) -> tuple[str, ...]:
+    def sampled_sides(self) -> tuple[Side, ...]:
         """Sides whose subwords are sampled in training."""
-        sides = {"none": (), "both": ("source", "target")}
-        return sides.get(self.sampling, (self.sampling,))
+        return tuple(side for side in get_args(Side) if self.sampling in (side, "both"))
 
     @property
     def is_joint(self) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqloom.errors import SeqloomError
-from seqloom.text.config import RESERVED, Kind, TextConfig
+from seqloom.text.config import RESERVED, Kind, Side, TextConfig
 from seqloom.text.frames import FrameReader, Frames
 from seqloom.text.marian import MarianTokenizer
 from seqloom.text.tokenizer import Tokenizer, saved_kind
@@ -43,6 +43,10 @@ class TokenizerPair:
                 "train, translate, evaluate and score support both",
             )
         return self.reader
+
+    def text(self, side: Side) -> Tokenizer:
+        """Return the tokenizer of a side; an error if it is not text."""
+        return self.source if side == "source" else self.target
 
     @property
     def frames(self) -> bool:

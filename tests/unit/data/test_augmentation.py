@@ -75,6 +75,15 @@ def test_segmentations_depend_on_seed_and_position_only(tokens: Tokens, tokenize
     assert torch.equal(first.target_out, again.target_out)
 
 
+def test_trees_stay_with_sources_that_are_not_sampled(tokens: Tokens, tokenizers: TokenizerPair) -> None:
+    ids = {**tokens.ids, "heads": np.zeros(len(tokens.ids["source"]), "<i4")}
+    trees = Tokens(ids, {**tokens.offsets, "heads": tokens.offsets["source"]}, features=0)
+    batch = _sampled(trees, tokenizers, sides="target")
+    assert batch.source_heads is not None
+    assert batch.source_heads.shape == batch.source.shape
+    assert _sampled(trees, tokenizers, sides="source").source_heads is None
+
+
 def _dropped(tokens: Tokens, pair: TokenizerPair, share: float, place: Position = PLACE) -> tuple[Batch, Batch]:
     indices = np.arange(len(PAIRS))
     drop = WordDropout(lambda tokens, indices, _: collate(tokens, indices), share, pair, seed=1)
