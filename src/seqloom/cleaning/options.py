@@ -43,9 +43,7 @@ class CleaningOptions:
     """The rules and their limits."""
 
     rules: tuple[str, ...] = DEFAULT_RULES
-    max_ratio: float | None = (
-        None  # length of the target by the one that is typical of its source; None: automatic
-    )
+    max_ratio: float | None = None  # target length by the one typical of the source; None: automatic
     min_script: float = 0.5  # share of letters
     source_language: str | None = None  # None: the most frequent one
     target_language: str | None = None
