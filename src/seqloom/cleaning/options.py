@@ -10,16 +10,16 @@ from typing import Any, Self
 
 from seqloom.errors import SeqloomError, require_known
 
-RULES: dict[str, str] = {  # in the order in which they judge a pair: the first that objects drops it
-    "duplicate": "source and target are those of an earlier pair",
-    "near-duplicate": "the same, but for case, accents, punctuation and spaces",
-    "identical": "source and target are the same, but for case, accents, punctuation and spaces",
-    "length-ratio": "one side is much longer than the other, compared to the typical pair",
-    "script": "few letters of a side are of its usual script",
-    "language": "a side is in another language than usual (py3langid)",
-    "alignment": "the words of one side do not explain those of the other (word aligner)",
-    "model": "the source does not make the target more probable (trained run)",
-}
+RULES = (  # in the order in which they judge a pair: the first that objects drops it
+    "duplicate",
+    "near-duplicate",
+    "identical",
+    "length-ratio",
+    "script",
+    "language",
+    "alignment",
+    "model",
+)
 DEFAULT_RULES = ("duplicate", "near-duplicate", "length-ratio", "script", "alignment")
 ALL = "all"
 OPTIONS = {  # of a single rule
@@ -43,9 +43,7 @@ class CleaningOptions:
     """The rules and their limits."""
 
     rules: tuple[str, ...] = DEFAULT_RULES
-    max_ratio: float | None = (
-        None  # length of the target by the one that is typical of its source; None: automatic
-    )
+    max_ratio: float | None = None  # target length by the one typical of the source; None: automatic
     min_script: float = 0.5  # share of letters
     source_language: str | None = None  # None: the most frequent one
     target_language: str | None = None

@@ -56,7 +56,7 @@ def clean(
         typer.Option(
             metavar="NAMES",
             help=f"Rules that are on: {', '.join(RULES)}; or all.",
-            show_default=",".join(DEFAULT_RULES),
+            show_default=", ".join(DEFAULT_RULES),
             rich_help_panel=_RULES,
         ),
     ] = None,
@@ -166,8 +166,9 @@ def clean(
 
     Examples:
       seqloom data clean pairs.tsv --out clean.tsv
-      seqloom data clean pairs.tsv --out clean.tsv --source-language en --target-language de
-      seqloom data clean pairs.tsv --out clean.tsv --without near-duplicate --model runs/en-de
+      seqloom data clean pairs.tsv --out clean.tsv --without near-duplicate
+      seqloom data clean pairs.tsv --out clean.tsv --target-language de
+      seqloom data clean pairs.tsv --out clean.tsv --model runs/en-de
     """
     from seqloom.cleaning.clean import clean_corpus
     from seqloom.cleaning.writing import pair_files

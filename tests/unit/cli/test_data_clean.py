@@ -19,26 +19,11 @@ from support.golden import golden_run
 
 Command = Callable[..., Any]
 
-GERMAN = {
-    "the": "der",
-    "a": "ein",
-    "man": "mann",
-    "woman": "frau",
-    "dog": "hund",
-    "cat": "katze",
-    "car": "auto",
-    "sees": "sieht",
-    "hears": "hört",
-    "likes": "mag",
-    "big": "groß",
-    "small": "klein",
-    "red": "rot",
-    "old": "alt",
-    "young": "jung",
-    "house": "haus",
-    "tree": "baum",
-    "street": "straße",
-}
+WORDS = """
+the=der a=ein man=mann woman=frau dog=hund cat=katze car=auto sees=sieht hears=hört likes=mag big=groß
+small=klein red=rot old=alt young=jung house=haus tree=baum street=straße
+"""
+GERMAN = dict(word.split("=") for word in WORDS.split())
 
 
 def translation(source: str) -> str:
