@@ -13,7 +13,7 @@ from seqloom.statistical.alignment.information import PASSES, pair_information
 from seqloom.statistical.alignment.words import words_to_ids
 
 _LETTERS = 5  # of a word that count: inflected forms of a word share their statistics
-_LONGEST = 256  # tokens of a side that are looked at: time and memory grow with the square
+_LONGEST = 256  # tokens of a side that are used: time and memory grow with the square
 _FEW = 1000  # pairs from which an aligner learns too little
 # Scripts without spaces: every character is a token.
 _ALONE = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
