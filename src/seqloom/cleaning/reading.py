@@ -100,7 +100,7 @@ class Survey:
 
 
 def parts(lines: Iterable[Example | Dropped], pairs: int, most: int) -> Iterator[list[Example | Dropped]]:
-    """Yield the lines in as few parts of equal size as possible, with at most `limit` pairs each."""
+    """Yield the lines in as few parts of equal size as possible, with at most `most` pairs each."""
     count = max(1, -(-pairs // most))
     size = max(1, -(-pairs // count))
     part: list[Example | Dropped] = []
