@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from seqloom.registry import architecture
 from seqloom.run.planner.facts import DataFacts
 
 Value = bool | int | float | str | list[str]
@@ -51,8 +52,8 @@ class Situation:
 
     @property
     def recurrent(self) -> bool:
-        """The model is an RNN, GRU or LSTM."""
-        return str(self.options.get("model.name", "")).startswith(("rnn", "gru", "lstm"))
+        """The model has recurrent cells."""
+        return "cell" in architecture(str(self.options.get("model.name", "transformer"))).settings.model_fields
 
     @property
     def fine_tuning(self) -> bool:
