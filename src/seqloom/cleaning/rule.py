@@ -10,6 +10,7 @@ Pair = tuple[str, str]  # source and target
 Progress = Callable[[int], None]  # called with the number of newly judged pairs
 
 SIDES = ("source", "target")
+REPORTED = 1000  # lines between two updates of the progress bar
 
 
 class Finding(NamedTuple):
@@ -53,8 +54,9 @@ class LineRule(ABC):
         """Return the finding about a pair, or None."""
 
     def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> list[Finding | None]:
-        findings = []
-        for pair in pairs:
-            findings.append(self.look(pair))
-            on_progress(1)
+        findings: list[Finding | None] = []
+        for start in range(0, len(pairs), REPORTED):
+            part = pairs[start : start + REPORTED]
+            findings += map(self.look, part)
+            on_progress(len(part))
         return findings
