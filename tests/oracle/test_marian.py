@@ -306,7 +306,7 @@ def trained(folder: Path, **settings: Any) -> Path:
         "train.threads": 1,
         **settings,
     }
-    train(table, out=folder / "ours", model="transformer-postnorm", settings=options, quiet=True)
+    train(table, out=folder / "ours", model="transformer-postnorm", settings=options, plan="fixed", quiet=True)
     return folder / "ours"
 
 

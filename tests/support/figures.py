@@ -41,6 +41,8 @@ from seqloom.inspect.trellis import HiddenStates
 from seqloom.registry import architecture
 from seqloom.statistical.hmm.recursions import Chain
 from seqloom.statistical.hmm.trellis import trellis_of
+from seqloom.tune.picture import StudyFigure
+from seqloom.tune.report import StudyReport, TrialResult
 from seqloom.types import Vocabularies
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -263,6 +265,26 @@ def _transformer() -> torch.nn.Module:
     return model
 
 
+def study() -> StudyFigure:
+    """Return trials of every state."""
+    values = (("complete", 20.0), ("pruned", 12.0), ("complete", 24.0), ("failed", None))
+    trials = [
+        TrialResult(
+            number=number,
+            state=state,
+            value=value,
+            options={"model.dropout": 0.1 * number},
+            curve={} if value is None else {33: value / 2, 100: value},
+            run=f"trial-{number:03d}",
+            steps=100,
+            seconds=9.0,
+            error=None if value else "diverged",
+        )
+        for number, (state, value) in enumerate(values, 1)
+    ]
+    return StudyFigure(StudyReport(Path("tuning"), "bleu", True, trials))
+
+
 INSPECTIONS: dict[str, Callable[[], Inspection]] = {
     "attention": attention,
     "attention-long": long_attention,
@@ -277,6 +299,7 @@ INSPECTIONS: dict[str, Callable[[], Inspection]] = {
     "tree": tree,
     "tree-smallest": lambda: syntax_positions("Go", "0"),
     "curves": curves,
+    "study": study,
     "buckets": buckets,
     "lengths": lengths,
     "surprisal": surprisals,

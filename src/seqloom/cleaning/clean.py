@@ -9,7 +9,7 @@ from seqloom.cleaning.build import rule_builders
 from seqloom.cleaning.options import CleaningOptions
 from seqloom.cleaning.reading import Dropped, Survey, check_cleanable, pair_of, parts, read_lines
 from seqloom.cleaning.result import CleaningResult
-from seqloom.cleaning.rule import CleaningRule, Progress
+from seqloom.cleaning.rule import REPORTED, CleaningRule, Progress
 from seqloom.cleaning.writing import PairFiles, cleaning_files
 from seqloom.data.config import DataConfig
 from seqloom.errors import SeqloomError
@@ -53,7 +53,8 @@ def _survey(config: DataConfig, files: PairFiles) -> Survey:
             if isinstance(line, Example):
                 files.check(line)
             survey.add(line)
-            advance(1)
+            if survey.lines % REPORTED == 0:
+                advance(REPORTED)
     if not survey.pairs:
         raise SeqloomError(
             f"Nothing to clean: none of {survey.lines:,} lines has text on both sides.",

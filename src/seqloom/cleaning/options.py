@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -21,7 +21,6 @@ RULES = (  # in the order in which they judge a pair: the first that objects dro
     "model",
 )
 DEFAULT_RULES = ("duplicate", "near-duplicate", "length-ratio", "script", "alignment")
-ALL = "all"
 OPTIONS = {  # of a single rule
     "max_ratio": "length-ratio",
     "min_script": "script",
@@ -85,20 +84,20 @@ def _selected(rules: str | None, values: Mapping[str, Any]) -> list[str]:
     if rules is None:
         switched = {OPTIONS[name] for name in _SWITCHES if name in values}
         return _ordered({*DEFAULT_RULES, *switched})
-    if rules.strip() == ALL:
-        return [name for name in RULES if name != "model" or "model" in values]
-    return _ordered(_names(rules))
+    everything = {name for name in RULES if name != "model" or "model" in values}
+    groups = {"all": everything, "default": set(DEFAULT_RULES)}
+    return _ordered(set().union(*(groups.get(name, {name}) for name in _names(rules, *groups))))
 
 
-def _names(text: str | None) -> set[str]:
+def _names(text: str | None, *groups: str) -> set[str]:
     names = {name.strip() for name in (text or "").split(",") if name.strip()}
-    for name in names:
+    for name in names.difference(groups):
         require_known("rule", name, RULES)
     return names
 
 
-def _ordered(names: Iterable[str]) -> list[str]:
-    return [name for name in RULES if name in set(names)]
+def _ordered(names: Collection[str]) -> list[str]:
+    return [name for name in RULES if name in names]
 
 
 def _flag(name: str) -> str:

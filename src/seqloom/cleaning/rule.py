@@ -10,6 +10,7 @@ Pair = tuple[str, str]  # source and target
 Progress = Callable[[int], None]  # called with the number of newly judged pairs
 
 SIDES = ("source", "target")
+REPORTED = 1000  # lines between two updates of the progress bar
 
 
 class Violation(NamedTuple):
@@ -53,8 +54,9 @@ class LineRule(ABC):
         """Return the violation of a pair, or None."""
 
     def judge(self, pairs: Sequence[Pair], on_progress: Progress) -> list[Violation | None]:
-        violations = []
-        for pair in pairs:
-            violations.append(self.check(pair))
-            on_progress(1)
+        violations: list[Violation | None] = []
+        for start in range(0, len(pairs), REPORTED):
+            part = pairs[start : start + REPORTED]
+            violations += map(self.check, part)
+            on_progress(len(part))
         return violations

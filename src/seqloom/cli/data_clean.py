@@ -55,7 +55,7 @@ def clean(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help=f"Rules that are on: {', '.join(RULES)}; or all.",
+            help=f"Rules that are on: {', '.join(RULES)}; all; default.",
             show_default=", ".join(DEFAULT_RULES),
             rich_help_panel=_RULES,
         ),

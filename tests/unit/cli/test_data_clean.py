@@ -111,6 +111,9 @@ def test_rules_are_switched_by_name(spoiled: Path, tmp_path: Path, command: Comm
     without = rules("--without", "alignment,near-duplicate")
     assert without == always | {"duplicate", "length-ratio", "script"}
     assert rules("--rules", "length-ratio", "--max-ratio", 30) == always
+    assert rules("--rules", "default,identical", "--without", "duplicate") == {*REASONS.values()} - {
+        "duplicate"
+    }
     assert rules("--rules", "script", "--min-script", 0) == always
 
 

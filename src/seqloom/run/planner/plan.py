@@ -39,7 +39,14 @@ MINUTES = 30.0  # budget if the user gives no limit
 _LIMITS = ("train.max_steps", "train.max_minutes", "train.max_epochs")
 # Options that must fit together: if the user gives one of them, the others keep their defaults.
 _TOGETHER = (
-    {"text.tokenizer", "text.target_tokenizer", "text.joint", "text.preset", "text.byte_fallback"},
+    {
+        "text.tokenizer",
+        "text.target_tokenizer",
+        "text.joint",
+        "text.preset",
+        "text.byte_fallback",
+        "text.sampling",
+    },
     {"model.size", "model.width", "model.layers", "model.decoder_layers", "model.heads", "model.ffn"},
     {"train.metrics", "train.best_by"},
     {"train.keep", "train.average"},

@@ -100,6 +100,7 @@ def test_indented_targets_are_code(tmp_path: Path, draw: random.Random) -> None:
         ({"model.size": "tiny"}, ["model.width", "model.layers"]),
         ({"model.width": 64}, ["model.layers"]),
         ({"text.joint": True, "text.tokenizer": "bpe"}, ["text.target_tokenizer", "text.byte_fallback"]),
+        ({"text.sampling": "source"}, ["text.tokenizer"]),
         ({"train.average": 3}, ["train.keep"]),
         ({"train.learning_rate": 0.5, "train.metrics": ["exact"]}, ["train.learning_rate", "train.best_by"]),
     ],
