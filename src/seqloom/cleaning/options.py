@@ -50,7 +50,7 @@ class CleaningOptions:
     min_alignment: float = 0.1  # share of the information of the typical pair
     threads: int | None = None  # of the aligner
     model: Path | None = None
-    min_model: float = 0.1  # share of the information of the typical pair
+    min_model: float = 0.25  # share of the information of the typical pair
     checkpoint: str | None = None
     device: str = "auto"
 
