@@ -94,6 +94,18 @@ def test_bad_lines_are_dropped_and_listed(spoiled: Path, tmp_path: Path, command
     assert "1,200" in done.out and "of 1,207 lines" in done.out and "alignment" in done.out
 
 
+def test_most_misaligned_lines_are_found_and_few_good_ones_lost(tmp_path: Path, command: Command) -> None:
+    pairs = make_pairs(2000)
+    wrong = list(range(0, 2000, 20))
+    targets = {place: pairs[other][1] for place, other in zip(wrong, [*wrong[1:], wrong[0]], strict=True)}
+    mixed = [(source, targets.get(place, target)) for place, (source, target) in enumerate(pairs)]
+    path = write(tmp_path / "in.tsv", mixed)
+    assert command("data", "clean", path, "--out", tmp_path / "out.tsv").code == 0
+    dropped = {int(row["line"]) - 1 for row in read_report(tmp_path / "out.tsv.dropped.tsv")}
+    assert len(dropped & set(wrong)) >= 0.8 * len(wrong)
+    assert len(dropped - set(wrong)) <= 0.02 * (len(pairs) - len(wrong))
+
+
 def test_rules_are_switched_by_name(spoiled: Path, tmp_path: Path, command: Command) -> None:
     def rules(*options: object) -> set[str]:
         out = tmp_path / "out.tsv"
