@@ -9,7 +9,7 @@ only the first half of its words) and `repeated` (the good pair before it, in ca
 with its default rules and with all rules, and prints the share of the lines of every kind that it dropped. With
 --model-minutes, trains a run of size tiny on the spoiled file and also measures the rule `model` alone.
 
-The limits of the rules were chosen on tatoeba-deu.
+docs/reference/results.md states on which corpora the limits of the rules were chosen.
 """
 
 from __future__ import annotations
