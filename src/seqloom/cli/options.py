@@ -56,6 +56,18 @@ TagsColumn = Annotated[
 ]
 Column = Annotated[str | None, typer.Option("--column", hidden=True, help="Former name of --source-column.")]
 
+ValidTables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--valid",
+        metavar="FILE",
+        help="Table of validation pairs; repeatable.",
+        show_default="a part of the data",
+    ),
+]
+ValidSource = Annotated[str | None, typer.Option(metavar="FILE", help="Text file with validation sources.")]
+ValidTarget = Annotated[str | None, typer.Option(metavar="FILE", help="Text file with validation targets.")]
+
 # Planning
 Minutes = Annotated[
     float | None,

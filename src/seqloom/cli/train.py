@@ -18,6 +18,9 @@ from seqloom.cli.options import (
     Tables,
     Target,
     TargetColumn,
+    ValidSource,
+    ValidTables,
+    ValidTarget,
     tables_of,
 )
 from seqloom.cli.options import Run as RunArgument
@@ -30,24 +33,13 @@ _RESTARTS = 3  # if one of several processes is lost, all are restarted
 def train(
     pairs: Tables = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Run directory to create.")] = ...,  # type: ignore[assignment]
-    valid: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Table of validation pairs; repeatable.",
-            show_default="a part of the data",
-        ),
-    ] = None,
+    valid: ValidTables = None,
     source: Source = None,
     target: Target = None,
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
-    valid_source: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Text file with validation sources.")
-    ] = None,
-    valid_target: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Text file with validation targets.")
-    ] = None,
+    valid_source: ValidSource = None,
+    valid_target: ValidTarget = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Architecture: see seqloom models.", show_default="chosen"),

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqloom.cli.figures import write_figure
-from seqloom.cli.options import Json, SetAny, Source, SourceColumn, Target, TargetColumn
+from seqloom.cli.options import (
+    Json,
+    SetAny,
+    Source,
+    SourceColumn,
+    Target,
+    TargetColumn,
+    ValidSource,
+    ValidTables,
+    ValidTarget,
+)
 from seqloom.cli.output import new_table, print_json, print_tables
 from seqloom.errors import SeqloomError
 
@@ -53,22 +63,13 @@ def training(
         typer.Option(metavar="FILE", help="YAML file with the options to tune and their ranges."),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed of the proposed options.")] = 1,
-    valid: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE", help="Table of validation pairs; repeatable.", show_default="a part of the data"
-        ),
-    ] = None,
+    valid: ValidTables = None,
     source: Source = None,
     target: Target = None,
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
-    valid_source: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Text file with validation sources.")
-    ] = None,
-    valid_target: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Text file with validation targets.")
-    ] = None,
+    valid_source: ValidSource = None,
+    valid_target: ValidTarget = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Architecture: see seqloom models.", show_default="transformer"),
