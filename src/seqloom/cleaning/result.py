@@ -15,7 +15,7 @@ _MANY = 0.1  # share of the lines: a rule that drops more may not suit the data
 
 @dataclass
 class RuleResult:
-    """What a rule dropped."""
+    """Lines that a rule dropped."""
 
     limit: str = ""
     dropped: int = 0
