@@ -1,4 +1,4 @@
-"""The updater against plain AdamW with clipping, the moving average against a NumPy loop."""
+"""The updater against AdamW with clipping and against gradient descent in NumPy; the moving average."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from torch.testing import assert_close
 
 from seqloom.training.config import TrainConfig
 from seqloom.training.optimizer import MovingAverage, Updater
+
+over_optimizers = pytest.mark.parametrize(
+    "config",
+    [TrainConfig(), TrainConfig(optimizer="sgd"), TrainConfig(optimizer="sgd", momentum=0.9)],
+    ids=["adamw", "sgd", "momentum"],
+)
 
 
 def _model() -> nn.Module:
@@ -71,6 +77,33 @@ def test_an_update_is_adamw_on_the_clipped_mean_gradient(decay: float, clip: flo
         assert_close(_weights(ours), _weights(theirs), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("clip", [0.0, 0.5])
+@pytest.mark.parametrize("momentum", [0.0, 0.8])
+def test_sgd_is_gradient_descent_with_momentum(momentum: float, clip: float, decay: float) -> None:
+    """v ← μ v + g + λ w and w ← w - η v, with v = 0 at first; vectors have no decay λ."""
+    model, twin = _model(), _model()
+    updater = Updater(model, TrainConfig(optimizer="sgd", momentum=momentum, clip=clip, weight_decay=decay))
+    weights = [weight.numpy() for weight in _weights(model)]
+    velocities = [np.zeros_like(weight) for weight in weights]
+    for step in range(1, 9):
+        batch, rate = _batch(3 + step, seed=step, scale=1.0 + step), 0.1 / step
+        twin.zero_grad()
+        for parameter, weight in zip(twin.parameters(), weights, strict=True):
+            parameter.data = torch.from_numpy(weight)
+        (_sum_of_losses(twin, batch) / len(batch[0])).backward()  # type: ignore[no-untyped-call]
+        gradients = [parameter.grad.numpy() for parameter in twin.parameters() if parameter.grad is not None]
+        norm = np.sqrt(sum((gradient**2).sum() for gradient in gradients))
+        factor = min(1.0, clip / norm) if clip else 1.0
+        for n, gradient in enumerate(gradients):
+            decayed = decay * weights[n] if weights[n].ndim > 1 else 0.0
+            velocities[n] = momentum * velocities[n] + factor * gradient + decayed
+            weights[n] = weights[n] - rate * velocities[n]
+        updater.update(_accumulate(model, [batch]), rate)
+        for ours, weight in zip(_weights(model), weights, strict=True):
+            np.testing.assert_allclose(ours.numpy(), weight, rtol=0, atol=1e-5)
+
+
 def test_ragged_parts_add_up_to_the_big_batch() -> None:
     whole, parts = _model(), _model()
     config = TrainConfig()
@@ -85,9 +118,12 @@ def test_ragged_parts_add_up_to_the_big_batch() -> None:
 
 @pytest.mark.parametrize("poison", [torch.nan, torch.inf, -torch.inf])
 @pytest.mark.parametrize("clip", [0.0, 1.0])
-def test_a_gradient_that_is_not_finite_changes_nothing_and_is_reported(poison: float, clip: float) -> None:
+@over_optimizers
+def test_a_gradient_that_is_not_finite_changes_nothing_and_is_reported(
+    config: TrainConfig, poison: float, clip: float
+) -> None:
     model = _model()
-    updater = Updater(model, TrainConfig(clip=clip, weight_decay=0.1))
+    updater = Updater(model, config.model_copy(update={"clip": clip, "weight_decay": 0.1}))
     updater.update(_accumulate(model, [_batch(5, seed=1)]), 0.01)
     weights = _weights(model)
     state = {name: tensor.clone() for name, tensor in updater.state().items()}
@@ -106,20 +142,22 @@ def test_a_gradient_that_is_not_finite_changes_nothing_and_is_reported(poison: f
     assert all(not torch.equal(a, b) for a, b in zip(_weights(model), weights, strict=True))
 
 
-def test_even_the_first_update_may_be_skipped() -> None:
+@over_optimizers
+def test_even_the_first_update_may_be_skipped(config: TrainConfig) -> None:
     model = _model()
-    updater, weights = Updater(model, TrainConfig()), _weights(model)
+    updater, weights = Updater(model, config), _weights(model)
     count = _accumulate(model, [_batch(5, seed=1, scale=torch.inf)])
     assert updater.update(count, 0.01).skipped.item() == 1
     assert all(torch.equal(a, b) for a, b in zip(_weights(model), weights, strict=True))
     updater.update(_accumulate(model, [_batch(5, seed=2)]), 0.01)
     fresh = _model()
-    Updater(fresh, TrainConfig()).update(_accumulate(fresh, [_batch(5, seed=2)]), 0.01)
+    Updater(fresh, config).update(_accumulate(fresh, [_batch(5, seed=2)]), 0.01)
     assert_close(_weights(model), _weights(fresh), rtol=0, atol=0)
 
 
-def test_an_updater_goes_on_from_its_saved_state() -> None:
-    model, config = _model(), TrainConfig()
+@over_optimizers
+def test_an_updater_goes_on_from_its_saved_state(config: TrainConfig) -> None:
+    model = _model()
     updater = Updater(model, config)
     for step in range(3):
         updater.update(_accumulate(model, [_batch(5, seed=step)]), 0.01)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -24,9 +25,20 @@ from torch.optim import Optimizer
 
 from seqloom.distributed.ddp import DataParallel, OptimizerState
 from seqloom.distributed.process_group import ProcessGroup
+from seqloom.errors import SeqloomError
 
 _TO_MAIN = StateDictOptions(full_state_dict=True, cpu_offload=True)  # empty in the other processes
 _FROM_MAIN = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True, strict=False)
+
+
+def refuse_shared_weights(blocks: Iterable[nn.Module]) -> None:
+    """Raise an error if two blocks, which are sharded separately, have a weight in common."""
+    owners = Counter(weight for block in blocks for weight in block.parameters())
+    if max(owners.values(), default=1) > 1:
+        raise SeqloomError(
+            "train.shard does not support weights that several layers share.",
+            "use model.encoder.sharing=layer, or train.shard=false",
+        )
 
 
 class FSDP(DataParallel):
@@ -43,6 +55,7 @@ class FSDP(DataParallel):
     def wrap(self, loss_module: nn.Module) -> nn.Module:
         sharded = copy.deepcopy(loss_module)
         blocks = [block for part in sharded.modules() if isinstance(part, nn.ModuleList) for block in part]
+        refuse_shared_weights(blocks)
         for module in (*blocks, sharded):
             fully_shard(module, mesh=self.mesh)
         for part in sharded.modules():

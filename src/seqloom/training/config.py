@@ -18,6 +18,7 @@ def _names(value: object) -> object:
     return tuple(name.strip() for name in value.split(",") if name.strip()) if isinstance(value, str) else value
 
 
+OptimizerName = Literal["adamw", "sgd"]
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -43,6 +44,12 @@ class TrainConfig(Settings):
         4096, ge=1, description="batch size in tokens: rows x longest side, including padding"
     )
     accumulate: int = Field(1, ge=1, description="number of batches per update (gradient accumulation)")
+    optimizer: OptimizerName = Field(
+        "adamw", description="adamw, or sgd, which needs a learning rate about 100 times as high"
+    )
+    momentum: float = Field(
+        0.0, ge=0, lt=1, description="momentum of sgd, v ← momentum v + gradient; 0 = plain gradient descent"
+    )
     learning_rate: float = Field(1e-3, gt=0, description="peak learning rate")
     schedule: Literal["inverse-sqrt", "cosine", "linear", "constant"] = Field(
         "inverse-sqrt", description="learning-rate decay after the warm-up"
@@ -123,6 +130,16 @@ class TrainConfig(Settings):
             raise ValueError(
                 f"train.average={self.average} is more than the kept checkpoints, train.keep={self.keep}"
             )
+        if self.optimizer != "sgd" and self.momentum:
+            raise ValueError(
+                f"train.momentum={self.momentum} needs train.optimizer=sgd; {self.optimizer} has train.betas"
+            )
+        if self.optimizer != "adamw" and self.betas != TrainConfig.model_fields["betas"].default:
+            raise ValueError(
+                f"train.betas are options of adamw, not of train.optimizer={self.optimizer}; set train.momentum"
+            )
+        if self.shard and self.optimizer == "sgd":  # torch has no sharded version of its fused kernel
+            raise ValueError("train.shard does not support train.optimizer=sgd; use train.optimizer=adamw")
         if self.shard and self.ema:
             raise ValueError("train.shard does not support train.ema; set train.ema=0")
         return self

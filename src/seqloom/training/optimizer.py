@@ -1,4 +1,4 @@
-"""AdamW with gradient normalisation, clipping and a non-finite check that never wait for the device."""
+"""AdamW and SGD with gradient normalisation, clipping and a non-finite check that never wait for the device."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from seqloom.distributed.ddp import DataParallel, OptimizerState
 from seqloom.distributed.process_group import ProcessGroup
-from seqloom.training.config import TrainConfig
+from seqloom.training.config import OptimizerName, TrainConfig
+
+_PREFIXES: dict[OptimizerName, str] = {"adamw": "adam", "sgd": "sgd"}  # of the tensors in a checkpoint
 
 
 class Update(NamedTuple):
@@ -36,9 +39,9 @@ class Updater:
         decayed = [weight for weight in self.weights.values() if weight.dim() > 1]
         plain = [weight for weight in self.weights.values() if weight.dim() <= 1]
         groups: list[dict[str, Any]] = [{"params": decayed}, {"params": plain, "weight_decay": 0.0}]
-        self.adam = torch.optim.AdamW(
-            groups, lr=config.learning_rate, betas=config.betas, weight_decay=config.weight_decay, fused=True
-        )
+        self.optimizer = _optimizer(groups, config)
+        self.prefix = _PREFIXES[config.optimizer]
+        self.has_state = config.optimizer == "adamw" or config.momentum > 0
         self.clip = config.clip
 
     def update(self, count: int, rate: float) -> Update:
@@ -47,13 +50,13 @@ class Updater:
         norm = torch.linalg.vector_norm(parts)
         skipped = (~norm.isfinite()).float()
         excess = (norm / self.clip).clamp_min(1.0) if self.clip else torch.ones_like(norm)
-        for group in self.adam.param_groups:
+        for group in self.optimizer.param_groups:
             group["lr"] = rate
         # The fused kernel divides by grad_scale and leaves everything alone when found_inf is 1.
-        self.adam.grad_scale = excess * count  # type: ignore[attr-defined]
-        self.adam.found_inf = skipped  # type: ignore[attr-defined]
-        self.adam.step()
-        self.adam.zero_grad(set_to_none=True)
+        self.optimizer.grad_scale = excess * count  # type: ignore[attr-defined]
+        self.optimizer.found_inf = skipped  # type: ignore[attr-defined]
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
         return Update(norm, parts, excess, skipped)
 
     def _gradients(self) -> list[Tensor]:
@@ -73,23 +76,46 @@ class Updater:
 
     def state(self) -> dict[str, Tensor]:
         """Return moments and step counts as named tensors; every process must call it."""
-        state = self.parallel.optimizer_state(self.model, self.adam)
+        if not self.has_state:
+            return {}
+        state = self.parallel.optimizer_state(self.model, self.optimizer)
         return {
-            f"adam.{number}.{key}": value
+            f"{self.prefix}.{number}.{key}": value
             for number, name in enumerate(self.weights)
             for key, value in state.get(name, {}).items()
         }
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore what `state` returned; every process must call it."""
+        if not self.has_state:
+            return
         state: OptimizerState = {}
         for number, name in enumerate(self.weights):
-            prefix = f"adam.{number}."
+            prefix = f"{self.prefix}.{number}."
             if values := {
                 key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)
             }:
                 state[name] = values
-        self.parallel.load_optimizer_state(self.model, self.adam, state)
+        self.parallel.load_optimizer_state(self.model, self.optimizer, state)
+
+
+def _optimizer(groups: list[dict[str, Any]], config: TrainConfig) -> Optimizer:
+    """Return the chosen optimizer; its fused kernel scales gradients and can skip a step."""
+    options: dict[str, Any] = {
+        "lr": config.learning_rate,
+        "weight_decay": config.weight_decay,
+        "fused": True,
+    }
+    if config.optimizer == "adamw":
+        return torch.optim.AdamW(groups, betas=config.betas, **options)
+    optimizer = torch.optim.SGD(groups, momentum=config.momentum, **options)
+    if config.momentum:
+        # Otherwise, the kernel creates v in the first step, and leaves it uninitialised if that step is
+        # skipped.
+        for group in optimizer.param_groups:
+            for weight in group["params"]:
+                optimizer.state[weight]["momentum_buffer"] = torch.zeros_like(weight)
+    return optimizer
 
 
 def layer_name(parameter: str) -> str:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from seqloom.data.batching import collate_ids
 from seqloom.distributed.ddp import DataParallel, data_parallel
-from seqloom.distributed.fsdp import FSDP
+from seqloom.distributed.fsdp import FSDP, refuse_shared_weights
 from seqloom.distributed.process_group import ProcessGroup
+from seqloom.errors import SeqloomError
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.training import loss as losses
 from seqloom.training.config import TrainConfig
@@ -137,3 +138,16 @@ def test_a_single_process_does_not_import_fsdp() -> None:
 
 def test_one_process_never_shards() -> None:
     assert type(data_parallel(ProcessGroup(), torch.device("cpu"), shard=True)) is DataParallel
+
+
+@pytest.mark.parametrize("sharing", ["layer", "model"])
+def test_weights_that_several_layers_share_are_refused(sharing: str) -> None:
+    encoder = {"attention": "linformer", "sharing": sharing}
+    settings = TransformerSettings.model_validate({"size": "tiny", "encoder": encoder})
+    blocks = Transformer(settings, Vocabularies(11, 11, True)).encoder
+    if sharing == "layer":
+        refuse_shared_weights(blocks)
+        return
+    with pytest.raises(SeqloomError, match=r"train\.shard") as caught:
+        refuse_shared_weights(blocks)
+    assert "model.encoder.sharing=layer" in str(caught.value)

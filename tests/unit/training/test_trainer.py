@@ -194,8 +194,10 @@ def test_a_stop_at_any_check_saves_the_step(make_trainer: Make, calls: int) -> N
         {"accumulate": 3},
         {"ema": 0.9},
         {"accumulate": 2, "ema": 0.8, "schedule": "cosine", "weight_decay": 0.1},
+        {"optimizer": "sgd"},
+        {"optimizer": "sgd", "momentum": 0.9},
     ],
-    ids=["plain", "accumulate", "ema", "all"],
+    ids=["plain", "accumulate", "ema", "all", "sgd", "momentum"],
 )
 @pytest.mark.parametrize("cut", [1, 4, 5, 9])
 def test_a_resumed_run_ends_like_an_uninterrupted_run(
