@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from seqloom.errors import SeqloomError, require_known, unknown
 from seqloom.settings import ModelSettings
@@ -26,8 +26,40 @@ from seqloom.settings import ModelSettings
 # Packages whose modules register architectures. Adding one takes one file: there is no list of modules.
 FAMILIES = ("seqloom.models", "seqloom.statistical")
 
-# Purpose of a model: map a source to a target, continue a text (or a source), or fill the gaps in a text.
-Task = Literal["translate", "continue", "fill"]
+# Command that a run is made for.
+Use = Literal["translate", "generate", "fill"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Purpose of a model, and what follows from it for data, training and commands.
+
+    The module of an architecture may define a task of its own: `register(..., task=Task("name", ...))`.
+    """
+
+    name: str
+    learns_text: bool = False  # from plain text, unless the data is pairs
+    use: Use = "translate"  # of a model of pairs
+    text_use: Use = "translate"  # of a model of plain text
+    noise: str = "none"  # data.noise.kind if the user gives none
+    noises: frozenset[str] = frozenset({"none", "mask", "infill"})  # kinds that the model can learn with
+    in_place: bool = False  # targets are the masked tokens, at their positions
+    reads_frames: bool = False  # sources may be feature files
+    planned: bool = False  # the planner has rules for it
+
+
+TRANSLATE = Task("translate", reads_frames=True, planned=True)  # map a source to a target
+CONTINUE = Task("continue", learns_text=True, text_use="generate")  # continue a text (or a source)
+FILL = Task(  # fill the gaps in a text
+    "fill",
+    learns_text=True,
+    use="fill",
+    text_use="fill",
+    noise="mask",
+    noises=frozenset({"mask"}),
+    in_place=True,
+)
+TASKS = {task.name: task for task in (TRANSLATE, CONTINUE, FILL)}
 
 
 @dataclass(frozen=True)
@@ -42,7 +74,7 @@ class Architecture:
     overrides: Mapping[str, Any] = field(
         default_factory=dict
     )  # settings of a preset; the user's settings take precedence
-    task: Task = "translate"
+    task: Task = TRANSLATE
     fitted: bool = False  # by counting or EM instead of gradient descent
     defaults: Mapping[str, Any] = field(
         default_factory=dict
@@ -70,15 +102,18 @@ def register(
     paper: str,
     settings: type[ModelSettings],
     overrides: Mapping[str, Any] | None = None,
-    task: Task = "translate",
+    task: Task | str = TRANSLATE,
     fitted: bool = False,
     defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that registers a model class (or a function that builds one) under a name.
 
-    A user's file may register the same name again, as a notebook does when a cell is run twice.
+    `task` is a Task, or the name of one in TASKS. A user's file may register the same name again, as a notebook
+    does when a cell is run twice.
     """
-    require_known("task", task, get_args(Task))
+    if isinstance(task, str):
+        require_known("task", task, TASKS)
+        task = TASKS[task]
     home = _home(sys._getframe(1).f_globals)
     if home is not None:
         _import_home(name)  # to detect a clash with an architecture of seqloom that is not imported yet

@@ -106,6 +106,38 @@ def test_self_attention_is_multihead_attention() -> None:
     assert_close(torch.cat(outputs, dim=1), expected, **EXACT)
 
 
+def test_attention_without_bias_is_multihead_attention_without_bias() -> None:
+    theirs = nn.MultiheadAttention(WIDTH, HEADS, bias=False, batch_first=True)
+    ours, cross = (kind(WIDTH, HEADS, HEAD, HEAD, bias=False) for kind in (SelfAttention, CrossAttention))
+    packed = theirs.in_proj_weight.detach()
+    for layer in (ours, cross):
+        assert [name for name, _ in layer.named_parameters() if "bias" in name] == []
+        layer.output.weight.data = theirs.out_proj.weight.detach().clone()
+    ours.query_key_value.weight.data = packed.clone()
+    cross.query.weight.data, cross.key_value.weight.data = packed[:WIDTH].clone(), packed[WIDTH:].clone()
+    x, source, mask = torch.randn(3, 4, WIDTH), torch.randn(3, 7, WIDTH), lengths_to_mask(LENGTHS, 7)
+    assert_close(ours(x, causal=True), theirs(x, x, x, attn_mask=_causal(4))[0], **EXACT)
+    expected, _ = theirs(x, source, source, key_padding_mask=~mask)
+    assert_close(cross(x, cross.project_kv(source), mask), expected, **EXACT)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_raw_weights_are_the_scaled_products(causal: bool) -> None:
+    """z_i = Σ_j (q_i·k_j / √d) v_j over the visible j, without a softmax."""
+    layer = SelfAttention(WIDTH, HEADS, HEAD, HEAD, weights="raw")
+    _randomise(layer)
+    x = torch.randn(3, 7, WIDTH)
+    q, k, v = layer.query_key_value(x).detach().numpy().reshape(3, 7, 3, HEADS, HEAD).transpose(2, 0, 3, 1, 4)
+    context = np.zeros((3, 7, HEADS, HEAD))
+    for b, h, i in np.ndindex(3, HEADS, 7):
+        visible = range(min(i + 1, LENGTHS[b]) if causal else LENGTHS[b])
+        for j in visible:
+            context[b, i, h] += q[b, h, i] @ k[b, h, j] / math.sqrt(HEAD) * v[b, h, j]
+    expected = layer.output(torch.tensor(context.reshape(3, 7, WIDTH)))
+    mask = lengths_to_mask(LENGTHS, 7)
+    assert_close(layer(x, mask=mask, causal=causal), expected, **EXACT)
+
+
 def test_cross_attention_is_multihead_attention() -> None:
     theirs, ours = _multihead(), CrossAttention(WIDTH, HEADS, HEAD, HEAD)
     _copy_cross(ours, theirs)

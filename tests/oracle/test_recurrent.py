@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing import assert_close
 
+from seqloom.data.batching import collate_ids
 from seqloom.nn.cells import Cell, CellName, Kernel, RecurrentLayer
 from seqloom.nn.recurrent import Direction, RecurrentEncoder, RecurrentStack
-from seqloom.types import lengths_to_mask
+from seqloom.registry import architecture
+from seqloom.types import BOS, Vocabularies, lengths_to_mask
 
 WIDTH = 6
 EXACT: dict[str, Any] = {"rtol": 0.0, "atol": 1e-12}
@@ -31,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("double_precision")
 
 
 def _encoder(cell: Cell, layers: int, direction: Direction, *, residual: bool = False) -> RecurrentEncoder:
-    encoder = RecurrentEncoder(cell, WIDTH, layers, direction, residual=residual, dropout=0.0)
+    encoder = RecurrentEncoder(cell, WIDTH, layers, direction, residual=residual, dropout=0.0, cells=True)
     for weight in encoder.parameters():
         nn.init.normal_(weight, std=0.5)
     return encoder
@@ -63,17 +66,17 @@ def test_the_encoder_is_torchs_on_packed_sequences(
     packed, hidden = theirs(pack_padded_sequence(x, LENGTHS, batch_first=True, enforce_sorted=False))
     expected, _ = pad_packed_sequence(packed, batch_first=True)
     # torch: (layers x directions, B, D/2); ours: (B, layers, D), both halves where they ended.
-    hidden = hidden[0] if cell == "lstm" else hidden
-    hidden = hidden.view(layers, ways, len(LENGTHS), -1).permute(2, 0, 1, 3).flatten(2)
+    parts = hidden if cell == "lstm" else (hidden,)
+    parts = tuple(part.view(layers, ways, len(LENGTHS), -1).permute(2, 0, 1, 3).flatten(2) for part in parts)
     assert_close(states[MASK], expected[MASK], **EXACT)
-    assert_close(lasts, hidden, **EXACT)
-    upstream, upstream_last = torch.randn_like(states), torch.randn_like(lasts)
+    assert_close(lasts, parts, **EXACT)
+    upstream, upstream_last = torch.randn_like(states), torch.randn_like(lasts[-1])
     leaves = [(x, x), *_pairs(theirs, ours)]
     given = torch.autograd.grad(
-        (states * upstream)[MASK].sum() + (lasts * upstream_last).sum(), [our for _, our in leaves]
+        (states * upstream)[MASK].sum() + (lasts[-1] * upstream_last).sum(), [our for _, our in leaves]
     )
     wanted = torch.autograd.grad(
-        (expected * upstream)[MASK].sum() + (hidden * upstream_last).sum(), [their for their, _ in leaves]
+        (expected * upstream)[MASK].sum() + (parts[-1] * upstream_last).sum(), [their for their, _ in leaves]
     )
     assert_close(given, wanted, **EXACT)
 
@@ -103,7 +106,7 @@ def test_the_encoder_is_a_loop_over_sentences_layers_and_directions(
             if direction == "both":
                 back = _torch_layer(encoder.backwards[number])(level.flip(1))[0].flip(1)
                 out, last = torch.cat((out, back), dim=-1), torch.cat((last, back[:, 0]), dim=-1)
-            assert_close(lasts[row, number], last[0], **EXACT)  # of the cell itself, without what passes by
+            assert_close(lasts[0][row, number], last[0], **EXACT)  # of the cell itself, without what passes by
             level = level + out if residual and number > 0 else out
         assert_close(states[row, :length], level[0], **EXACT)
 
@@ -160,3 +163,36 @@ def test_a_stack_without_residuals_is_torchs_of_many_layers(cell: CellName) -> N
     assert_close(
         state, tuple(part.transpose(0, 1) for part in (after if cell == "lstm" else (after,))), **EXACT
     )
+
+
+def _numpy_rnn(layer: nn.Module, inputs: Sequence[Any], state: Any) -> list[Any]:
+    """h_i = σ(W h_{i-1} + U x_i + b), with σ = sigmoid, for all i."""
+    assert isinstance(layer, RecurrentLayer)
+    U, W, b, b2 = (weight.detach().numpy() for weight in layer.weights())
+    states = []
+    for x in inputs:
+        state = 1 / (1 + np.exp(-(W @ state + U @ x + b + b2)))
+        states.append(state)
+    return states
+
+
+def test_rnn_notes_is_two_networks_and_a_copied_state() -> None:
+    """P(y | x) = Π softmax(V s_t + c), where s_0 is the last encoder state itself."""
+    entry, sources, targets = architecture("rnn-notes"), [[4, 5, 6], [7]], [[8, 9], [5, 4, 10]]
+    fields = {"name": "rnn-notes", "size": "base", "width": WIDTH, "activation": "sigmoid", "tie": "none"}
+    model: Any = entry.build(
+        entry.settings.model_validate(entry.overrides | fields), Vocabularies(11, 12, False)
+    )
+    model.double().eval()
+    x, y = (table.weight.detach().numpy() for table in (model.source_embedding, model.target_embedding))
+    V, c = model.output.weight.detach().numpy(), model.output.bias.detach().numpy()
+    (encoder,), (decoder,) = model.encoder.forwards, model.decoder.layers
+    assert not model.encoder.backwards and not model.bridge
+    batch = collate_ids(sources, targets, range(2))
+    logits = model(batch).detach().numpy()
+    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        ids = batch.source[row, : int(batch.source_lengths[row])].tolist()
+        assert ids[: len(source)] == source
+        last = _numpy_rnn(encoder, [x[id] for id in ids], np.zeros(WIDTH))[-1]
+        states = _numpy_rnn(decoder, [y[id] for id in (BOS, *target)], last)
+        assert logits[row, : len(states)] == pytest.approx(np.stack([V @ s + c for s in states]), abs=1e-12)

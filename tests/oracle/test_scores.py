@@ -79,13 +79,13 @@ def _coverage_vector(score: nn.Module) -> Array:
     """w, or nothing that would count."""
     if score.coverage is not None:
         return _array(score.coverage)
-    return np.zeros(INNER if hasattr(score, "query") else WIDTH)
+    return np.zeros(INNER if hasattr(score, "query") else WIDTH + 3)
 
 
 @with_and_without_coverage
 @over_scores
 def test_a_score_is_its_equation(name: ScoreName, covered: bool) -> None:
-    width = WIDTH if "dot" in name or name == "bilinear" else WIDTH + 3  # only the others may differ
+    width = WIDTH if "dot" in name else WIDTH + 3  # only the others may differ
     score = make_score(name, width, WIDTH, INNER, coverage=covered)
     queries, keys = torch.randn(B, T, width), torch.randn(B, S, WIDTH)
     coverage = torch.rand(B, T, S) if covered else None
@@ -105,9 +105,13 @@ def test_what_has_had_no_weight_is_scored_as_without_coverage(name: ScoreName) -
     assert not torch.allclose(score(queries, keys, torch.ones(B, T, S)), score(queries, keys))
 
 
-def _context(window: Window = "none", window_size: int = 2, **chosen: Any) -> AttentionContext:
+def _context(
+    window: Window = "none", window_size: int = 2, key_width: int = WIDTH, **chosen: Any
+) -> AttentionContext:
     options: dict[str, Any] = {"score": "additive", "projected": False, "coverage": False} | chosen
-    return AttentionContext(WIDTH, attention_width=INNER, window=window, window_size=window_size, **options)
+    return AttentionContext(
+        WIDTH, key_width, attention_width=INNER, window=window, window_size=window_size, **options
+    )
 
 
 def _through(layer: nn.Module, x: Array) -> Array:
@@ -207,3 +211,32 @@ def test_attend_scales_its_weights_by_a_factor_afterwards() -> None:
     context, weights = attend(scores, values, MASK.unsqueeze(1), factor=factor)
     assert_close(weights, plain * factor, **EXACT)
     assert_close(context, torch.einsum("bts,bsd->btd", plain * factor, values), **EXACT)
+
+
+@pytest.mark.parametrize("window", get_args(Window))
+@pytest.mark.parametrize("projected", [False, True])
+@pytest.mark.parametrize("name", ["bilinear", "additive", "feed-forward"])
+def test_keys_may_be_wider_than_queries(name: ScoreName, projected: bool, window: Window) -> None:
+    context = _context(window, score=name, projected=projected, key_width=WIDTH + 3)
+    queries, encoded = torch.randn(B, T, WIDTH), torch.randn(B, S, WIDTH + 3)
+    positions = torch.arange(T).expand(B, T)
+    found, weights = context(queries, context.build_memory(encoded, MASK), positions, None)
+    for b, t in np.ndindex(B, T):
+        length = int(LENGTHS[b])
+        expected, expected_weights = _naive(
+            name, context, _array(queries[b, t]), _array(encoded[b, :length]), np.zeros(length), t
+        )
+        assert _array(found[b, t]) == pytest.approx(expected, abs=1e-12)
+        assert _array(weights[b, t, :length]) == pytest.approx(expected_weights, abs=1e-12)
+
+
+def test_raw_weights_are_the_scores() -> None:
+    context = _context(score="dot", weights="raw")
+    queries, encoded = torch.randn(B, T, WIDTH), torch.randn(B, S, WIDTH)
+    found, weights = context(queries, context.build_memory(encoded, MASK), None, None)
+    for b, t in np.ndindex(B, T):
+        states = _array(encoded[b, : int(LENGTHS[b])])
+        alpha = states @ _array(queries[b, t])
+        assert _array(weights[b, t, : len(states)]) == pytest.approx(alpha, abs=1e-12)
+        assert _array(found[b, t]) == pytest.approx(alpha @ states, abs=1e-12)
+        assert not weights[b, t, len(states) :].any()

@@ -68,7 +68,7 @@ def test_a_model_of_seqloom_cannot_be_replaced(monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_unknown_task_is_an_error() -> None:
     with pytest.raises(SeqloomError, match="no task called 'summarise'"):
-        register("toy", summary="s", paper="p", settings=ModelSettings, task="summarise")  # type: ignore[arg-type]
+        register("toy", summary="s", paper="p", settings=ModelSettings, task="summarise")
 
 
 @pytest.fixture

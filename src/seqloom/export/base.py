@@ -16,7 +16,7 @@ _ANY_VALUE = frozenset(
         *("name", "size", "width", "layers", "decoder_layers", "heads", "qk_width", "v_width", "ffn"),
         *("max_length", "relative_distance", "dropout"),
         *("encoder.window", "encoder.block", "encoder.global_blocks", "encoder.random_blocks"),
-        *("encoder.rank", "encoder.per_head"),
+        *("encoder.rank", "encoder.sharing", "encoder.separate"),
     }
 )
 

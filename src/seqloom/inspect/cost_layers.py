@@ -78,21 +78,25 @@ def _window(module: WindowAttention, use: Use) -> Layer:
     n, d = use.length, _width(module)
     if module.sees_all(n):
         return _full(module, use)
-    seen = 2 * module.window + 1
+    seen = module.window + 1 if module.causal else 2 * module.window + 1
     path = math.ceil((n - 1) / module.window) if module.window else None
     return Layer(kind_of(module), n, d, f"O(r n d), r = {seen}", seen * n * d, 1, path)
 
 
 @layer_of.register
 def _bigbird(module: BlockSparseAttention, use: Use) -> Layer:
-    """Return the row of BigBird attention: any position reaches any other through a global block."""
+    """Return the row of BigBird attention: any position reaches any other through a global block.
+
+    If it is causal, global blocks see only the beginning, and a signal passes through neighbouring blocks.
+    """
     n, d = use.length, _width(module)
     if module.sees_all(n):
         return _full(module, use)
     seen = blocks_seen(module) * module.block
     blocks = math.ceil(n / module.block)
     # Without global blocks the path goes through neighbours; random blocks may make it shorter.
-    path = 2 if module.global_blocks else math.ceil((blocks - 1) / module.neighbours)
+    relayed = module.global_blocks > 0 and not module.causal
+    path = 2 if relayed else math.ceil((blocks - 1) / module.neighbours)
     return Layer(kind_of(module), n, d, f"O(r n d), r = {seen}", seen * n * d, 1, path)
 
 

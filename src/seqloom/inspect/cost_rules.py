@@ -128,15 +128,15 @@ def _self_attention(module: SelfAttention, use: Use) -> Cost:
     """Return the cost of n² scores and sums over n values, plus q·a and Σ α b of each relative distance.
 
     The fused kernel keeps one number per query instead of n² weights, unless the positions add a bias to every
-    pair.
+    pair. It has no raw weights.
     """
     queries, widths = use.rows * module.heads, module.qk_width + module.v_width
     relative = sum(len(part.keys) for part in module.positions.modules() if isinstance(part, Relative))
-    biased = type(module.positions).bias is not AttentionPositions.bias
+    weighted = module.weights_kind == "raw" or type(module.positions).bias is not AttentionPositions.bias
     return (
         _products(queries * (use.length + relative) * widths)
         + _projected(module, use)
-        + _floats(queries * ((use.length if biased else 1) + 2 * relative))
+        + _floats(queries * ((use.length if weighted else 1) + 2 * relative))
     )
 
 
@@ -144,6 +144,7 @@ def _self_attention(module: SelfAttention, use: Use) -> Cost:
 def _linformer(module: LinformerAttention, use: Use) -> Cost:
     """Return the cost of projecting n keys and values to r, then n r scores and sums over r values."""
     (matrices, rank, _), widths = module.projection.shape, module.qk_width + module.v_width
+    matrices *= 1 if module.value_projection is None else 2
     kept = use.rows * rank * matrices + use.sentences * rank * module.heads * widths + use.rows * module.heads
     return _products(2 * use.rows * rank * module.heads * widths) + _projected(module, use) + _floats(kept)
 
@@ -156,12 +157,14 @@ def _block_sparse(module: BlockSparseAttention, use: Use) -> Cost:
     blocks = math.ceil(use.length / module.block)
     one = use.sentences * module.heads * module.block**2 * (module.qk_width + module.v_width)
     sparse = _products(one * (blocks - module.global_blocks) * blocks_seen(module), backward=3)
-    return sparse + _products(one * module.global_blocks * blocks) + _projected(module, use)
+    attended = module.global_blocks if module.causal else blocks  # by the global blocks
+    return sparse + _products(one * module.global_blocks * attended) + _projected(module, use)
 
 
 def blocks_seen(module: BlockSparseAttention) -> int:
     """Return the number of key blocks that a query block attends to."""
-    return 2 * module.neighbours + 1 + module.global_blocks + module.draws.shape[1]
+    near = module.neighbours + 1 if module.causal else 2 * module.neighbours + 1
+    return near + module.global_blocks + module.draws.shape[1]
 
 
 def _projected(module: SelfAttention, use: Use) -> Cost:
@@ -174,7 +177,8 @@ def _projected(module: SelfAttention, use: Use) -> Cost:
 def _cross_attention(module: CrossAttention, use: Use) -> Cost:
     """Return the cost of a score per target and source position, and of the sums over source values."""
     widths = module.qk_width + module.v_width
-    kept = use.rows * (module.qk_width + 1) + use.sentences * use.keys * widths
+    per_query = use.keys if module.weights_kind == "raw" else 1
+    kept = use.rows * (module.qk_width + per_query) + use.sentences * use.keys * widths
     return _products(use.rows * use.keys * module.heads * widths) + _floats(module.heads * kept)
 
 

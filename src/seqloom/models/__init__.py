@@ -15,6 +15,8 @@ __all__ = [
     "MaskedSettings",
     "ModelSettings",
     "Recurrent",
+    "RecurrentLanguageModel",
+    "RecurrentLanguageSettings",
     "RecurrentSettings",
     "SequenceModel",
     "Step",
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from seqloom.models.language import LanguageModel, LanguageModelSettings
     from seqloom.models.masked import MaskedLanguageModel, MaskedSettings
     from seqloom.models.recurrent import Recurrent, RecurrentSettings
+    from seqloom.models.recurrent_language import RecurrentLanguageModel, RecurrentLanguageSettings
     from seqloom.models.transformer import Transformer, TransformerSettings
     from seqloom.registry import architectures, register
     from seqloom.settings import ModelSettings
@@ -47,6 +50,8 @@ __getattr__, __dir__ = lazily(
         "MaskedSettings": "seqloom.models.masked",
         "ModelSettings": "seqloom.settings",
         "Recurrent": "seqloom.models.recurrent",
+        "RecurrentLanguageModel": "seqloom.models.recurrent_language",
+        "RecurrentLanguageSettings": "seqloom.models.recurrent_language",
         "RecurrentSettings": "seqloom.models.recurrent",
         "SequenceModel": "seqloom.models.base",
         "Step": "seqloom.types",

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from seqloom.nn.attention import WeightsName
 from seqloom.types import Batch, Step, Tree
 
 
@@ -27,6 +28,7 @@ class AutoregressiveModel(SequenceModel):
     """A StepModel: p(y_t | y_<t, x) for all t at once in `hidden`, one t at a time in `step`."""
 
     reads_trees: bool = False  # whether every source needs a dependency tree
+    attention_weights: WeightsName = "softmax"
 
     @abstractmethod
     def start(self, batch: Batch) -> tuple[Tree, Tree]:
@@ -37,9 +39,13 @@ class AutoregressiveModel(SequenceModel):
         """Return the input of the output layer after one more token (R, D), the new state and the attention."""
 
     def step(self, memory: Tree, state: Tree, last: Tensor) -> Step:
-        """Extend every row by its last token, (R,)."""
+        """Extend every row by its last token, (R,).
+
+        Raw weights are not a distribution, as search and alignment require, so they are not returned.
+        """
         hidden, state, attention = self.step_hidden(memory, state, last)
-        return Step(self.output(hidden).log_softmax(-1), state, attention)
+        shown = attention if self.attention_weights == "softmax" else None
+        return Step(self.output(hidden).log_softmax(-1), state, shown)
 
     def max_target_length(self, source_length: int) -> int | None:
         """Return the maximum target length for a source length, EOS included; None: no limit."""

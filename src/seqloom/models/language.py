@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Literal, cast
+from typing import Literal, Self, cast
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.models.base import AutoregressiveModel
-from seqloom.models.stack import StackSettings, initialise
+from seqloom.models.stack import DecoderSettings, StackSettings, initialise
 from seqloom.nn.blocks import LanguageBlock
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import embeddings_and_output
+from seqloom.nn.longattention import LONG_POSITIONS
 from seqloom.nn.masks import prefix_mask
 from seqloom.nn.positions import InputPositions
-from seqloom.registry import register
+from seqloom.registry import CONTINUE, register
 from seqloom.types import Batch, Tree, Vocabularies
 
 
@@ -26,6 +27,26 @@ class LanguageModelSettings(StackSettings):
     prefix: Literal["causal", "both"] = Field(
         "causal", description="attention inside the source prefix: causal (left to right), or both directions"
     )
+    decoder: DecoderSettings = Field(DecoderSettings.model_validate({}), description="attention")
+
+    @model_validator(mode="after")
+    def _supports_the_attention(self) -> Self:
+        kind = self.decoder.attention
+        if kind == "full":
+            return self
+        if self.prefix == "both":
+            raise ValueError(
+                f"model.decoder.attention={kind} is causal, but model.prefix=both reads the source in both "
+                "directions; use model.prefix=causal (model.name=lm) or model.decoder.attention=full"
+            )
+        if self.positions not in LONG_POSITIONS:
+            raise ValueError(
+                f"model.decoder.attention={kind} supports model.positions {', '.join(LONG_POSITIONS)}, "
+                f"not {self.positions}"
+            )
+        if self.attention_weights == "raw":
+            raise ValueError(f"model.attention_weights=raw needs model.decoder.attention=full, not {kind}")
+        return self
 
 
 @register(
@@ -33,7 +54,7 @@ class LanguageModelSettings(StackSettings):
     summary="Decoder-only language model for text, or for pairs with the source as prefix",
     paper="Radford et al. 2018; Liu et al. 2018, arXiv:1801.10198",
     settings=LanguageModelSettings,
-    task="continue",
+    task=CONTINUE,
 )
 class LanguageModel(AutoregressiveModel):
     """p(y_t | x, y_<t) by one stack over the sequence x y; for plain text, x is EOS only."""
@@ -42,12 +63,16 @@ class LanguageModel(AutoregressiveModel):
         super().__init__()
         shape = settings.shape()
         self.width, self.both = settings.width, settings.prefix == "both"
+        self.attention_weights = settings.attention_weights
         self.source_embedding, self.target_embedding, self.output = embeddings_and_output(
             vocabularies, settings.width, settings.tie
         )
         self.target_positions = InputPositions(settings.positions, settings.width, settings.max_length)
         self.dropout = Dropout(settings.dropout)
-        self.decoder = nn.ModuleList(LanguageBlock(shape, causal=not self.both) for _ in range(settings.layers))
+        self.decoder = nn.ModuleList(
+            LanguageBlock(shape, causal=not self.both, kind=settings.decoder.kind(layer))
+            for layer in range(settings.layers)
+        )
         self.decoder_norm = shape.final_norm()
         initialise(self.decoder)
 
@@ -118,5 +143,5 @@ register(
     paper="Dong et al. 2019, arXiv:1905.03197; Raffel et al. 2020, arXiv:1910.10683",
     settings=LanguageModelSettings,
     overrides={"prefix": "both"},
-    task="continue",
+    task=CONTINUE,
 )(LanguageModel)

@@ -7,7 +7,7 @@ from torch import Tensor
 from seqloom.models.base import SequenceModel
 from seqloom.models.stack import Encoder, EncoderStackSettings, initialise
 from seqloom.nn.embedding import embeddings_and_output
-from seqloom.registry import register
+from seqloom.registry import FILL, register
 from seqloom.types import Batch, Vocabularies
 
 
@@ -20,7 +20,7 @@ class MaskedSettings(EncoderStackSettings):
     summary="Encoder-only masked language model: fills gaps, or initialises the encoder of a translation model",
     paper="Devlin et al. 2019, arXiv:1810.04805",
     settings=MaskedSettings,
-    task="fill",
+    task=FILL,
 )
 class MaskedLanguageModel(Encoder, SequenceModel):
     """p(x_t | the rest of x) at every position of a text; the loss uses masked positions only."""

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.models.base import AutoregressiveModel
-from seqloom.nn.cells import Activation, Cell, CellName, Initial, Kernel
+from seqloom.models.recurrent_settings import RecurrentLayerSettings
+from seqloom.nn.attention import WeightsName
 from seqloom.nn.context import AttentionContext, MeanContext, Window
 from seqloom.nn.dropout import Dropout
-from seqloom.nn.embedding import Tie, embeddings_and_output
+from seqloom.nn.embedding import embeddings_and_output
 from seqloom.nn.recurrent import Direction, RecurrentEncoder, RecurrentStack
 from seqloom.nn.scores import ScoreName
 from seqloom.registry import register
-from seqloom.settings import ModelSettings
 from seqloom.types import Batch, Tree, Vocabularies
 
 
-class RecurrentSettings(ModelSettings):
-    SIZES: ClassVar[dict[str, dict[str, Any]]] = {
-        "tiny": {"width": 128, "layers": 1},
-        "small": {"width": 320, "layers": 2},
-        "base": {"width": 640, "layers": 2},
-    }
-
+class RecurrentSettings(RecurrentLayerSettings):
     name: str = "recurrent"
-    width: int = Field(ge=2, description="width of embeddings and states")
-    layers: int = Field(ge=1, le=1000, description="number of encoder layers, and of decoder layers")
     decoder_layers: int | None = Field(
         None, ge=1, le=1000, description="number of decoder layers; None = layers"
     )
-    cell: CellName = Field("lstm", description="recurrent cell: rnn, lstm or gru")
-    activation: Activation = Field("tanh", description="activation of the rnn cell: tanh, relu or identity")
+    encoder_width: int | None = Field(None, ge=1, description="width of encoder states; None = width")
     direction: Direction = Field("both", description="encoder directions: both or forward")
-    residual: bool = Field(False, description="add the input of each layer but the first to its output")
-    start: Literal["hidden", "state"] = Field(
+    start: Literal["hidden", "state", "copy"] = Field(
         "hidden",
-        description="decoder state set from the last encoder state: hidden, or state (the LSTM cell too)",
+        description="first decoder state from the last encoder state: hidden (a tanh layer), state (another "
+        "for the LSTM cell) or copy (no layer)",
     )
     context: Literal["last", "mean", "attention"] = Field(
         "attention",
@@ -50,6 +41,9 @@ class RecurrentSettings(ModelSettings):
     )
     attention_width: int | None = Field(
         None, ge=1, description="width of additive and feed-forward scores and of projections; None = width"
+    )
+    attention_weights: WeightsName = Field(
+        "softmax", description="attention weights: softmax of the scores, or raw (the scores themselves)"
     )
     projections: Literal["none", "separate"] = Field(
         "none", description="projections of query, key and value: none, or separate matrices"
@@ -65,24 +59,31 @@ class RecurrentSettings(ModelSettings):
     window: Window = Field("none", description="window of local attention: none, monotonic or predictive")
     window_size: int = Field(10, ge=1, description="positions on each side of the centre of local attention")
     coverage: bool = Field(False, description="make scores depend on the total weight of each position so far")
-    init: Initial = Field("uniform", description="initialisation of recurrent matrices: uniform or orthogonal")
-    forget_bias: float = Field(0.0, description="added to the initial bias of LSTM forget gates; 1 is common")
-    kernel: Kernel = Field(
-        "fused", description="fused (torch's kernel), or steps (explicit equations, one position at a time)"
-    )
-    dropout: float = Field(
-        0.2, ge=0, lt=1, description="dropout on embeddings, between layers and before the output layer"
-    )
-    tie: Tie = Field(
-        "auto", description="weight tying of embeddings and output layer: all, target, none or auto"
-    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> RecurrentSettings:
-        if self.direction == "both" and self.width % 2:
-            raise ValueError(f"model.width={self.width} must be even with model.direction=both")
-        if self.cell != "rnn" and self.activation != "tanh":
-            raise ValueError(f"model.activation={self.activation} needs model.cell=rnn, not {self.cell}")
+        if self.direction == "both" and self.states_width % 2:
+            option = "width" if self.encoder_width is None else "encoder_width"
+            raise ValueError(f"model.{option}={self.states_width} must be even with model.direction=both")
+        if self.start == "copy" and self.states_width != self.width:
+            raise ValueError(
+                f"model.start=copy needs encoder and decoder states of the same width, but model.encoder_width="
+                f"{self.encoder_width} and model.width={self.width}; use model.start=hidden"
+            )
+        if (
+            self.states_width != self.width
+            and self.context == "attention"
+            and self.projections == "none"
+            and self.score in ("dot", "scaled-dot")
+        ):
+            raise ValueError(
+                f"model.score={self.score} needs states of the same width, but model.encoder_width="
+                f"{self.encoder_width} and model.width={self.width}; use model.score=bilinear or additive"
+            )
+        if self.attention_weights == "raw" and (self.context != "attention" or self.coverage):
+            raise ValueError(
+                "model.attention_weights=raw needs model.context=attention and model.coverage=false"
+            )
         if self.context == "last" and self.input_feeding:
             raise ValueError("model.input_feeding needs model.context=mean or attention, not last")
         if self.context != "attention" and (self.coverage or self.window != "none"):
@@ -96,6 +97,11 @@ class RecurrentSettings(ModelSettings):
             )
         return self
 
+    @property
+    def states_width(self) -> int:
+        """Width of the encoder states."""
+        return self.encoder_width or self.width
+
 
 @register(
     "recurrent",
@@ -106,6 +112,7 @@ class RecurrentSettings(ModelSettings):
 class Recurrent(AutoregressiveModel):
     """Encoder-decoder whose decoder starts from the last encoder state and may attend to the source.
 
+    s_0 = tanh(W h_S + b), or h_S itself with `start=copy`
     s_t = cell(y_{t-1}, s_{t-1}),  a_t = Σ α h with α = softmax(score(s_t, h)),  output = tanh(W [a_t; s_t])
 
     Input feeding adds to the decoder input: the previous output vector (Luong et al. 2015) or, if the query is
@@ -115,8 +122,8 @@ class Recurrent(AutoregressiveModel):
     def __init__(self, settings: RecurrentSettings, vocabularies: Vocabularies) -> None:
         super().__init__()
         width, dropout = settings.width, settings.dropout
-        cell = Cell(settings.cell, settings.activation, settings.init, settings.forget_bias, settings.kernel)
-        self.settings, self.cell = settings, cell
+        self.settings, self.cell = settings, settings.build_cell()
+        self.attention_weights = settings.attention_weights
         self.context = _context(settings)
         context_width = self.context.width if self.context else 0
         self.combine = (
@@ -127,15 +134,21 @@ class Recurrent(AutoregressiveModel):
             vocabularies, width, settings.tie, output_width
         )
         self.encoder = RecurrentEncoder(
-            cell, width, settings.layers, settings.direction, residual=settings.residual, dropout=dropout
+            self.cell,
+            settings.states_width,
+            settings.layers,
+            settings.direction,
+            residual=settings.residual,
+            dropout=dropout,
+            inputs=width,
+            cells=settings.start == "copy",
         )
-        self.bridge = nn.ModuleList(
-            nn.Linear(width, width) for _ in range(cell.parts if settings.start == "state" else 1)
-        )
+        bridges = {"hidden": 1, "state": self.cell.parts, "copy": 0}[settings.start]
+        self.bridge = nn.ModuleList(nn.Linear(settings.states_width, width) for _ in range(bridges))
         self.attends_first = settings.input_feeding and settings.query == "previous"
         self.fed_width = output_width if settings.input_feeding and not self.attends_first else 0
         self.decoder = RecurrentStack(
-            cell,
+            self.cell,
             width + (context_width if self.attends_first else self.fed_width),
             width,
             settings.decoder_layers or settings.layers,
@@ -151,9 +164,12 @@ class Recurrent(AutoregressiveModel):
         memory = self.context.build_memory(encoded, mask) if self.context else (mask,)
         # Decoder layer n starts from encoder layer n, and those above the top encoder layer from the top one. A
         # decoder with fewer layers is aligned at the top, so that it always gets the top encoder state.
-        below, top = max(0, lasts.shape[1] - len(self.decoder.layers)), lasts.shape[1] - 1
-        lasts = lasts[:, [min(below + n, top) for n in range(len(self.decoder.layers))]]
-        started = [bridge(lasts).tanh() for bridge in self.bridge]  # each (B, layers, D)
+        top = lasts[0].shape[1] - 1
+        below = max(0, top + 1 - len(self.decoder.layers))
+        origins = [min(below + n, top) for n in range(len(self.decoder.layers))]
+        started = [part[:, origins] for part in lasts]  # each (B, layers, D)
+        if self.bridge:
+            started = [bridge(started[0]).tanh() for bridge in self.bridge]
         zeros = [torch.zeros_like(started[0])] * (self.cell.parts - len(started))
         state = {
             "cells": (*started, *zeros),
@@ -246,15 +262,17 @@ def _context(settings: RecurrentSettings) -> MeanContext | AttentionContext | No
     if settings.context == "last":
         return None
     if settings.context == "mean":
-        return MeanContext(settings.width)
+        return MeanContext(settings.states_width)
     return AttentionContext(
         settings.width,
+        settings.states_width,
         score=settings.score,
         attention_width=settings.attention_width or settings.width,
         projected=settings.projections == "separate",
         window=settings.window,
         window_size=settings.window_size,
         coverage=settings.coverage,
+        weights=settings.attention_weights,
     )
 
 
@@ -268,9 +286,15 @@ _BOTTLENECK = {"context": "last", "start": "state"}
 for _name, _summary, _paper, _overrides in (
     (
         "rnn-last",
-        "Simple RNN; the decoder gets the last encoder state only",
+        "Simple RNN in both directions; the decoder gets the last encoder state only",
         _SUTSKEVER,
         {"cell": "rnn"} | _BOTTLENECK,
+    ),
+    (
+        "rnn-notes",
+        "Simple RNN in one direction; the decoder starts from a copy of the last encoder state",
+        _SUTSKEVER,
+        {"cell": "rnn", "layers": 1, "direction": "forward", "context": "last", "start": "copy"},
     ),
     ("gru-last", "GRU; the decoder gets the last encoder state only", _CHO, {"cell": "gru"} | _BOTTLENECK),
     (

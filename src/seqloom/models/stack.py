@@ -5,58 +5,117 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
+from seqloom.nn.attention import WeightsName
 from seqloom.nn.blocks import Activation, BlockShape, EncoderBlock, NormName, NormPlace
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.embedding import FrameEmbedding, Tie
 from seqloom.nn.longattention import (
     LONG_POSITIONS,
     BlockSparseAttention,
+    CausalBlockAttention,
+    CausalWindowAttention,
     LinformerAttention,
     LongAttentionName,
     WindowAttention,
 )
 from seqloom.nn.multihead import SelfAttention
 from seqloom.nn.positions import InputPositions, PositionName, TagPositions
+from seqloom.nn.prefix import PrefixAttention
 from seqloom.nn.syntax import TreeInput, tree_positions
 from seqloom.settings import ModelSettings, Settings
 from seqloom.types import Batch
 
 
-class EncoderSettings(Settings):
+class LongAttentionSettings(Settings):
+    """Options of attention for long inputs."""
+
     attention: LongAttentionName = Field(
-        "full", description="encoder attention: full, linformer, bigbird or window"
+        "full", description="attention: full, window, bigbird or, in encoders, linformer"
     )
-    window: int = Field(64, ge=0, description="window: positions on each side that a position attends to")
+    window: int = Field(
+        64, ge=0, description="window: positions on each side that a position attends to (causal: before it)"
+    )
     block: int = Field(64, ge=1, description="bigbird, window: positions per block, the unit of computation")
     global_blocks: int = Field(
         1, ge=0, description="bigbird: leading blocks that attend to all blocks and are attended to by all"
     )
-    random_blocks: int = Field(2, ge=0, description="bigbird: random blocks that each block attends to")
+    random_blocks: int = Field(
+        2, ge=0, description="bigbird: random blocks, not visible otherwise, that each block attends to"
+    )
+
+    def _block_options(self, layer: int) -> dict[str, int]:
+        """Return the options of a layer with blocks or a window; random blocks are drawn per layer."""
+        if self.attention == "window":
+            return {"window": self.window, "block": self.block}
+        return {
+            "block": self.block,
+            "global_blocks": self.global_blocks,
+            "random_blocks": self.random_blocks,
+            "seed": layer,
+        }
+
+
+class DecoderSettings(LongAttentionSettings):
+    """Attention of a decoder-only model."""
+
+    @model_validator(mode="after")
+    def _is_causal(self) -> Self:
+        if self.attention == "linformer":
+            raise ValueError(
+                "model.decoder.attention=linformer mixes past and future tokens into each key, but a language "
+                "model must not see the future; use full, window or bigbird"
+            )
+        return self
+
+    def kind(self, layer: int) -> Callable[..., PrefixAttention]:
+        """Return the constructor of a layer's attention."""
+        kinds = {"window": CausalWindowAttention, "bigbird": CausalBlockAttention}
+        if self.attention not in kinds:
+            return PrefixAttention
+        return partial(kinds[self.attention], **self._block_options(layer))
+
+
+class EncoderSettings(LongAttentionSettings):
+    """Attention of an encoder."""
+
     rank: int = Field(64, ge=1, description="linformer: number of projected keys and values")
-    per_head: bool = Field(False, description="linformer: one projection per head")
+    sharing: Literal["head", "layer", "model"] = Field(
+        "layer", description="linformer: projections per head, per layer or for the whole model"
+    )
+    separate: bool = Field(
+        False, description="linformer: separate projections of keys (E) and values (F); false: F = E"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_per_head(cls, given: object) -> object:
+        """Accept `per_head`, the former name of `sharing=head`, in configurations of older runs."""
+        if not isinstance(given, dict) or not isinstance(given.get("per_head"), bool):
+            return given
+        rest = {name: value for name, value in given.items() if name != "per_head"}
+        return {"sharing": "head"} | rest if given["per_head"] else rest
 
     def kind(self, layer: int, max_length: int) -> Callable[..., SelfAttention]:
-        """Return the constructor of a layer's attention; random blocks are drawn per layer."""
+        """Return the constructor of a layer's attention."""
         if self.attention == "linformer":
-            return partial(LinformerAttention, rank=self.rank, max_length=max_length, per_head=self.per_head)
-        if self.attention == "bigbird":
             return partial(
-                BlockSparseAttention,
-                block=self.block,
-                global_blocks=self.global_blocks,
-                random_blocks=self.random_blocks,
-                seed=layer,
+                LinformerAttention,
+                rank=self.rank,
+                max_length=max_length,
+                per_head=self.sharing == "head",
+                separate=self.separate,
             )
-        if self.attention == "window":
-            return partial(WindowAttention, window=self.window, block=self.block)
-        return SelfAttention
+        kinds = {"window": WindowAttention, "bigbird": BlockSparseAttention}
+        if self.attention not in kinds:
+            return SelfAttention
+        return partial(kinds[self.attention], **self._block_options(layer))
 
 
 class StackSettings(ModelSettings):
@@ -80,6 +139,10 @@ class StackSettings(ModelSettings):
     )
     v_width: int | None = Field(None, ge=1, description="width of values per head; None = width / heads")
     scaled: bool = Field(True, description="divide attention scores by √qk_width")
+    attention_bias: bool = Field(True, description="biases of queries, keys, values and attention outputs")
+    attention_weights: WeightsName = Field(
+        "softmax", description="attention weights: softmax of the scores, or raw (the scores themselves)"
+    )
     positions: PositionName = Field(
         "sinusoidal", description=f"position encoding: {', '.join(get_args(PositionName))}"
     )
@@ -122,6 +185,11 @@ class StackSettings(ModelSettings):
                 f"model.positions=rotary needs an even query width, got {self.shape().qk_width}; "
                 "set model.qk_width"
             )
+        if self.attention_weights == "raw" and self.positions not in LONG_POSITIONS:
+            raise ValueError(
+                f"model.attention_weights=raw supports model.positions {', '.join(LONG_POSITIONS)}, "
+                f"not {self.positions}, which adds a bias to the scores"
+            )
         return self
 
     @property
@@ -142,6 +210,8 @@ class StackSettings(ModelSettings):
             norm_place=self.norm_place,
             residual=self.residual,
             scaled=self.scaled,
+            attention_bias=self.attention_bias,
+            attention_weights=self.attention_weights,
             positions=self.positions,
             clip=self.relative_distance,
         )
@@ -154,6 +224,10 @@ class EncoderStackSettings(StackSettings):
 
     @model_validator(mode="after")
     def _positions_fit_the_attention(self) -> Self:
+        if self.encoder.attention != "full" and self.attention_weights == "raw":
+            raise ValueError(
+                f"model.attention_weights=raw needs model.encoder.attention=full, not {self.encoder.attention}"
+            )
         if self.encoder.attention != "full" and self.positions not in LONG_POSITIONS:
             raise ValueError(
                 f"model.encoder.attention={self.encoder.attention} supports model.positions "
@@ -191,6 +265,10 @@ class Encoder(nn.Module):
             EncoderBlock(shape, settings.encoder.kind(layer, settings.max_length))
             for layer in range(settings.layers)
         )
+        if settings.encoder.sharing == "model":
+            layers = [part for part in self.encoder.modules() if isinstance(part, LinformerAttention)]
+            for layer in layers[1:]:
+                layer.share_projections(layers[0])
         self.encoder_norm = shape.final_norm()
 
     def embed(self, embedding: nn.Module, positions: nn.Module, ids: Tensor, *at: Tensor) -> Tensor:

@@ -59,6 +59,7 @@ class Transformer(Encoder, AutoregressiveModel):
         super().__init__(settings, source, settings.tags(vocabularies))
         shape = settings.shape()
         self.target_embedding, self.output = target, output
+        self.attention_weights = settings.attention_weights
         self.target_positions = InputPositions(settings.positions, settings.width, settings.max_length)
         self.decoder = nn.ModuleList(
             DecoderBlock(shape) for _ in range(settings.decoder_layers or settings.layers)

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, relu, silu
 
 from seqloom.errors import require_known
+from seqloom.nn.attention import WeightsName
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.kv_cache import KVCache
-from seqloom.nn.multihead import CrossAttention, KeysValues, SelfAttention
+from seqloom.nn.multihead import CrossAttention, HeadOptions, KeysValues, SelfAttention
 from seqloom.nn.positions import AttentionPositions, PositionName, attention_positions
 from seqloom.nn.prefix import PrefixAttention
 from seqloom.nn.syntax import TreeRelative
@@ -39,6 +40,8 @@ class BlockShape:
     norm_place: NormPlace = "before"
     residual: bool = True
     scaled: bool = True
+    attention_bias: bool = True  # in the projections to queries, keys, values and the output
+    attention_weights: WeightsName = "softmax"
     positions: PositionName = "none"
     clip: int = 16  # largest distance that relative positions distinguish
 
@@ -57,9 +60,12 @@ class BlockShape:
             self.heads,
             self.qk_width,
             self.v_width,
-            scaled=self.scaled,
             positions=self._attention_positions(causal),
+            **self._head_options(),
         )
+
+    def _head_options(self) -> HeadOptions:
+        return {"scaled": self.scaled, "bias": self.attention_bias, "weights": self.attention_weights}
 
     def _attention_positions(self, causal: bool) -> AttentionPositions:
         if self.positions == "syntax" and not causal:  # only a source has a tree
@@ -75,7 +81,7 @@ class BlockShape:
         )
 
     def cross_attention(self) -> CrossAttention:
-        return CrossAttention(self.width, self.heads, self.qk_width, self.v_width, scaled=self.scaled)
+        return CrossAttention(self.width, self.heads, self.qk_width, self.v_width, **self._head_options())
 
     def final_norm(self) -> nn.Module:
         """Return the norm after the last block; the output of pre-norm blocks is not normalised yet."""
@@ -197,9 +203,11 @@ class LanguageBlock(_Block):
     The submodules are named as in DecoderBlock, so that one can be initialised from the other.
     """
 
-    def __init__(self, shape: BlockShape, *, causal: bool) -> None:
+    def __init__(
+        self, shape: BlockShape, *, causal: bool, kind: Callable[..., PrefixAttention] = PrefixAttention
+    ) -> None:
         super().__init__(shape)
-        attention = shape.self_attention(causal=causal, kind=PrefixAttention)
+        attention = shape.self_attention(causal=causal, kind=kind)
         assert isinstance(attention, PrefixAttention)
         self.attention = attention
         self.attention_residual = Residual(shape)

@@ -9,11 +9,12 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from seqloom.errors import SeqloomError, require_known
 
 CellName = Literal["rnn", "lstm", "gru"]
-Activation = Literal["tanh", "relu", "identity"]
+Activation = Literal["tanh", "sigmoid", "relu", "identity"]
 Kernel = Literal["fused", "steps"]
 Initial = Literal["uniform", "orthogonal"]
 
@@ -22,9 +23,11 @@ State = tuple[Tensor, ...]  # (hidden,), or (hidden, cell) of an LSTM
 PARTS: dict[CellName, int] = {"rnn": 1, "gru": 1, "lstm": 2}  # tensors in the state
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
     "relu": torch.relu,
     "identity": lambda x: x,
 }
+_FUSED: tuple[Activation, ...] = ("tanh", "relu")  # of torch's kernel
 FORGET_GATE = 1  # index among the gates of an LSTM's matrices: input, forget, content, output
 
 
@@ -54,10 +57,15 @@ def lstm_cell(x: Tensor, state: State, weights: CellWeights) -> State:
     c' = f c + i n,  h' = o tanh(c')
     """
     h, c = state
-    gates = linear(h, weights.hidden, weights.hidden_bias) + linear(x, weights.input, weights.input_bias)
-    i, f, n, o = gates.chunk(4, dim=-1)
+    i, f, n, o = _lstm_gates(x, h, weights)
     c = f.sigmoid() * c + i.sigmoid() * n.tanh()
     return o.sigmoid() * c.tanh(), c
+
+
+def _lstm_gates(x: Tensor, h: Tensor, weights: CellWeights) -> tuple[Tensor, ...]:
+    """Return input gate, forget gate, content and output gate before their activations."""
+    gates = linear(h, weights.hidden, weights.hidden_bias) + linear(x, weights.input, weights.input_bias)
+    return gates.chunk(4, dim=-1)
 
 
 def gru_cell(x: Tensor, state: State, weights: CellWeights) -> State:
@@ -68,11 +76,27 @@ def gru_cell(x: Tensor, state: State, weights: CellWeights) -> State:
     n = tanh(U_n x + b + r (W_n h + b'))
     """
     (h,) = state
+    _, z, n = _gru_gates(x, h, weights)
+    return ((1 - z) * n + z * h,)
+
+
+def _gru_gates(x: Tensor, h: Tensor, weights: CellWeights) -> tuple[Tensor, Tensor, Tensor]:
+    """Return reset gate, update gate and content."""
     r_x, z_x, n_x = linear(x, weights.input, weights.input_bias).chunk(3, dim=-1)
     r_h, z_h, n_h = linear(h, weights.hidden, weights.hidden_bias).chunk(3, dim=-1)
     r, z = (r_x + r_h).sigmoid(), (z_x + z_h).sigmoid()
-    n = (n_x + r * n_h).tanh()
-    return ((1 - z) * n + z * h,)
+    return r, z, (n_x + r * n_h).tanh()
+
+
+def cell_gates(name: CellName, x: Tensor, state: State, weights: CellWeights) -> dict[str, Tensor]:
+    """Return the gates, between 0 and 1, that a cell applies to one more input; a simple RNN has none."""
+    if name == "lstm":
+        i, f, _, o = _lstm_gates(x, state[0], weights)
+        return {"forget": f.sigmoid(), "input": i.sigmoid(), "output": o.sigmoid()}
+    if name == "gru":
+        r, z, _ = _gru_gates(x, state[0], weights)
+        return {"update": z, "reset": r}
+    return {}
 
 
 @dataclass(frozen=True)
@@ -107,8 +131,8 @@ class Cell:
 
     @property
     def is_fused(self) -> bool:
-        """Whether torch's kernel is used; it has no σ(x) = x and cannot run the equations of a subclass."""
-        return self.kernel == "fused" and self.activation != "identity" and type(self).step is Cell.step
+        """Whether torch's kernel is used; it has tanh and relu, and no equations of a subclass."""
+        return self.kernel == "fused" and self.activation in _FUSED and type(self).step is Cell.step
 
     def step(self, x: Tensor, state: State, weights: CellWeights) -> State:
         """Return the state after one more input (R, I); each state tensor is (R, D)."""
@@ -140,19 +164,32 @@ class RecurrentLayer(nn.Module):
         """Return the parameters of the layer in the form that the cells take."""
         return CellWeights(*self.fused.parameters())
 
-    def forward(self, x: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Return hidden states (R, T, D) for inputs (R, T, I), and the final state, each tensor (R, D)."""
+    def forward(
+        self, x: Tensor, state: State | None = None, *, lengths: Tensor | None = None
+    ) -> tuple[Tensor, State]:
+        """Return hidden states (R, T, D) for inputs (R, T, I), and the final state, each tensor (R, D).
+
+        With lengths (R,), the final state is the one after the last real input of each row.
+        """
         if state is None:
             state = (x.new_zeros(x.shape[0], self.width),) * self.cell.parts
         if not self.cell.is_fused:
-            return self._unroll(x, state)
+            return self._unroll(x, state, lengths)
         before = tuple(part.unsqueeze(0).contiguous() for part in state)
-        states, after = self.fused(x, before if self.cell.name == "lstm" else before[0])
+        inputs: Tensor | PackedSequence = x
+        if lengths is not None:
+            inputs = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        states, after = self.fused(inputs, before if self.cell.name == "lstm" else before[0])
+        if lengths is not None:
+            states, _ = pad_packed_sequence(states, batch_first=True, total_length=x.shape[1])
         return states, tuple(part[0] for part in (after if self.cell.name == "lstm" else (after,)))
 
-    def _unroll(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+    def _unroll(self, x: Tensor, state: State, lengths: Tensor | None) -> tuple[Tensor, State]:
         weights, states = self.weights(), []
-        for position in x.unbind(dim=1):
-            state = self.cell.step(position, state, weights)
+        for number, position in enumerate(x.unbind(dim=1)):
+            before, state = state, self.cell.step(position, state, weights)
+            if lengths is not None:
+                real = (number < lengths).unsqueeze(1)
+                state = tuple(torch.where(real, *parts) for parts in zip(state, before, strict=True))
             states.append(state[0])
         return torch.stack(states, dim=1), state

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqloom.errors import require_known
-from seqloom.nn.attention import attend
+from seqloom.nn.attention import WeightsName, attend
 from seqloom.nn.scores import ScoreName, make_score
 from seqloom.types import Tree
 
@@ -37,6 +37,8 @@ class MeanContext(nn.Module):
 class AttentionContext(nn.Module):
     """Attention a = Σ α v with α = softmax(score(q, k)); keys and values are computed once per sentence.
 
+    With `weights=raw`, α is the score itself.
+
     Without projections, the encoder states are keys and values and the decoder state is the query; with them
     q = W_q s, k = W_k h, v = W_v h. A window (Luong et al. 2015) restricts a query to 2 w + 1 positions:
     `monotonic` around its own position, `predictive` around p = (S - 1) sigmoid(vᵀ tanh(W q)). There, the
@@ -45,7 +47,8 @@ class AttentionContext(nn.Module):
 
     def __init__(
         self,
-        states: int,
+        query_width: int,
+        key_width: int,
         *,
         score: ScoreName,
         attention_width: int,
@@ -53,17 +56,20 @@ class AttentionContext(nn.Module):
         window: Window,
         window_size: int,
         coverage: bool,
+        weights: WeightsName = "softmax",
     ) -> None:
         super().__init__()
         require_known("window", window, get_args(Window))
-        self.width = attention_width if projected else states
-        self.query = nn.Linear(states, self.width, bias=False) if projected else nn.Identity()
-        self.key = nn.Linear(states, self.width, bias=False) if projected else nn.Identity()
-        self.value = nn.Linear(states, self.width, bias=False) if projected else nn.Identity()
-        self.score = make_score(score, self.width, self.width, attention_width, coverage=coverage)
+        self.width = attention_width if projected else key_width
+        self.query = nn.Linear(query_width, self.width, bias=False) if projected else nn.Identity()
+        self.key = nn.Linear(key_width, self.width, bias=False) if projected else nn.Identity()
+        self.value = nn.Linear(key_width, self.width, bias=False) if projected else nn.Identity()
+        query_width = self.width if projected else query_width
+        self.score = make_score(score, query_width, self.width, attention_width, coverage=coverage)
+        self.weights: WeightsName = weights
         self.window, self.window_size = window, window_size
         if window == "predictive":
-            self.centre_inner = nn.Linear(self.width, self.width, bias=False)
+            self.centre_inner = nn.Linear(query_width, self.width, bias=False)
             self.centre_value = nn.Linear(self.width, 1, bias=False)
 
     def build_memory(self, encoded: Tensor, mask: Tensor) -> Tree:
@@ -78,13 +84,14 @@ class AttentionContext(nn.Module):
         queries = self.query(queries)
         scores = self.score(queries, keys, coverage)
         if self.window == "none":
-            return attend(scores, values, mask.unsqueeze(1))
+            return attend(scores, values, mask.unsqueeze(1), weights=self.weights)
         centre = self._centre(queries, mask, positions).unsqueeze(-1)  # (B, T, 1)
         distance = torch.arange(mask.shape[1], device=mask.device) - centre  # (B, T, S)
         allowed = mask.unsqueeze(1) & (distance.abs() <= self.window_size)
         if self.window == "monotonic":
-            return attend(scores, values, allowed)
-        return attend(scores, values, allowed, factor=self._gaussian(distance).to(scores.dtype))
+            return attend(scores, values, allowed, weights=self.weights)
+        factor = self._gaussian(distance).to(scores.dtype)
+        return attend(scores, values, allowed, factor=factor, weights=self.weights)
 
     def _gaussian(self, distance: Tensor) -> Tensor:
         """Return exp(-d² / 2σ²) with σ = w / 2."""

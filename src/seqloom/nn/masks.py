@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 
 import torch
 from torch import Tensor
+
+
+class Visibility(IntEnum):
+    """Whether a query may attend to a key, and in block-sparse attention why."""
+
+    HIDDEN = 0
+    VISIBLE = 1  # in block-sparse attention: near
+    GLOBAL = 2
+    RANDOM = 3
 
 
 def padding_mask(real: Tensor) -> Tensor:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypedDict, Unpack
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from seqloom.nn.attention import attend, dot_scores
+from seqloom.nn.attention import WeightsName, attend, dot_scores
 from seqloom.nn.kv_cache import KVCache, append
 from seqloom.nn.masks import causal_mask, combine_mask_and_bias, combine_masks, padding_mask
 from seqloom.nn.positions import AttentionPositions
@@ -14,12 +16,36 @@ from seqloom.nn.positions import AttentionPositions
 KeysValues = tuple[Tensor, Tensor]  # (B, H, S, d_qk) and (B, H, S, d_v)
 
 
+class HeadOptions(TypedDict, total=False):
+    """Options of all multi-head attention."""
+
+    scaled: bool  # divide scores by √d_qk
+    bias: bool  # b in q = W x + b, and in keys, values and the output
+    weights: WeightsName
+
+
+class SelfAttentionOptions(HeadOptions, total=False):
+    """Options of all self-attention."""
+
+    positions: AttentionPositions | None
+
+
 class AttentionHeads(nn.Module):
     """Base of multi-head attention: number and widths of the heads, and the weighted sum."""
 
-    def __init__(self, heads: int, qk_width: int, v_width: int, *, scaled: bool) -> None:
+    def __init__(
+        self,
+        heads: int,
+        qk_width: int,
+        v_width: int,
+        *,
+        scaled: bool = True,
+        bias: bool = True,
+        weights: WeightsName = "softmax",
+    ) -> None:
         super().__init__()
         self.heads, self.qk_width, self.v_width, self.scaled = heads, qk_width, v_width, scaled
+        self.bias, self.weights_kind = bias, weights
 
     def split(self, x: Tensor) -> Tensor:
         """Return (B, T, H d) as (B, H, T, d)."""
@@ -32,12 +58,23 @@ class AttentionHeads(nn.Module):
     def fused(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False
     ) -> Tensor:
-        """Return the context, computed by torch's fused kernel; the mask is boolean or a bias on the scores."""
+        """Return the context, computed by torch's fused kernel; the mask is boolean or a bias on the scores.
+
+        The kernel has no raw weights; they are computed by `attend`, with a boolean mask.
+        """
+        if self.weights_kind == "raw":
+            if causal:
+                mask = combine_masks(mask, causal_mask(q.shape[2], k.shape[2], q.device))
+            return self.attend(self.scores(q, k), v, mask)[0]
         scale = None if self.scaled else 1.0
         return scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal, scale=scale)
 
     def scores(self, q: Tensor, k: Tensor) -> Tensor:
         return dot_scores(q, k, scaled=self.scaled)
+
+    def attend(self, scores: Tensor, values: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return context and weights."""
+        return attend(scores, values, mask, weights=self.weights_kind)
 
 
 class SelfAttention(AttentionHeads):
@@ -50,12 +87,12 @@ class SelfAttention(AttentionHeads):
         qk_width: int,
         v_width: int,
         *,
-        scaled: bool = True,
         positions: AttentionPositions | None = None,
+        **options: Unpack[HeadOptions],
     ) -> None:
-        super().__init__(heads, qk_width, v_width, scaled=scaled)
-        self.query_key_value = nn.Linear(width, heads * (2 * qk_width + v_width))
-        self.output = nn.Linear(heads * v_width, width)
+        super().__init__(heads, qk_width, v_width, **options)
+        self.query_key_value = nn.Linear(width, heads * (2 * qk_width + v_width), bias=self.bias)
+        self.output = nn.Linear(heads * v_width, width, bias=self.bias)
         self.positions = positions or AttentionPositions()
 
     def _project(self, x: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -82,15 +119,34 @@ class SelfAttention(AttentionHeads):
             allowed = combine_masks(allowed, causal_mask(length, length, x.device))
         if not self.positions.needs_weights:
             return self.output(self.join(self.fused(q, k, v, combine_mask_and_bias(allowed, bias))))
-        context, weights = attend(self.scores(q, k) + bias, v, allowed)
+        context, weights = self.attend(self.scores(q, k) + bias, v, allowed)
         return self.output(self.join(self._add_position_values(context, weights, at)))
+
+    def visibility(self, real: Tensor, *, causal: bool = False) -> Tensor:
+        """Return a `Visibility` code for every query and key, (B, T, T). real (B, T): True on real tokens."""
+        pairs = real.unsqueeze(1).expand(-1, real.shape[1], -1).long()
+        return pairs.tril() if causal else pairs
+
+    def weights(
+        self, x: Tensor, *, mask: Tensor | None = None, causal: bool = False, at: Tensor | None = None
+    ) -> Tensor:
+        """Return the weights (B, H, T, T) that `forward` applies to the values, for the same arguments."""
+        length = x.shape[1]
+        if mask is None or mask.dim() == 2:
+            real = x.new_ones(x.shape[:2], dtype=torch.bool) if mask is None else mask
+            mask = self.visibility(real, causal=causal).unsqueeze(1) > 0
+        at = torch.arange(length, device=x.device) if at is None else at
+        q, k, v = self._project(x, at)
+        bias = self.positions.bias(q, at, length)
+        scores = self.scores(q, k)
+        return self.attend(scores if bias is None else scores + bias, v, mask)[1]
 
     def step(self, x: Tensor, past: KVCache | None, at: Tensor) -> tuple[Tensor, KVCache]:
         """Compute one position per row: output (R, 1, D), and the cache extended by this position."""
         q, k, v = self._project(x, at)
         past = append(past, k, v)
         scores, bias = self.scores(q, past.keys), self.positions.bias(q, at, past.length)
-        context, weights = attend(scores if bias is None else scores + bias, past.values)
+        context, weights = self.attend(scores if bias is None else scores + bias, past.values)
         return self.output(self.join(self._add_position_values(context, weights, at))), past
 
     def _add_position_values(self, context: Tensor, weights: Tensor, at: Tensor) -> Tensor:
@@ -105,11 +161,13 @@ class CrossAttention(AttentionHeads):
     Positions in two languages have no common scale, so no position encoding is used here.
     """
 
-    def __init__(self, width: int, heads: int, qk_width: int, v_width: int, *, scaled: bool = True) -> None:
-        super().__init__(heads, qk_width, v_width, scaled=scaled)
-        self.query = nn.Linear(width, heads * qk_width)
-        self.key_value = nn.Linear(width, heads * (qk_width + v_width))
-        self.output = nn.Linear(heads * v_width, width)
+    def __init__(
+        self, width: int, heads: int, qk_width: int, v_width: int, **options: Unpack[HeadOptions]
+    ) -> None:
+        super().__init__(heads, qk_width, v_width, **options)
+        self.query = nn.Linear(width, heads * qk_width, bias=self.bias)
+        self.key_value = nn.Linear(width, heads * (qk_width + v_width), bias=self.bias)
+        self.output = nn.Linear(heads * v_width, width, bias=self.bias)
 
     def project_kv(self, source: Tensor) -> KeysValues:
         """Return keys (B, H, S, d_qk) and values (B, H, S, d_v) of the encoded source (B, S, D)."""
@@ -133,5 +191,5 @@ class CrossAttention(AttentionHeads):
         """
         keys, values = memory
         q = self.split(self.query(x).view(keys.shape[0], -1, self.heads * self.qk_width))  # (B, H, K, d)
-        context, weights = attend(self.scores(q, keys), values, padding_mask(mask))
+        context, weights = self.attend(self.scores(q, keys), values, padding_mask(mask))
         return self.output(self.join(context)).view(x.shape), weights.transpose(1, 2).flatten(0, 1)

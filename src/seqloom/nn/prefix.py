@@ -12,6 +12,10 @@ from seqloom.nn.multihead import KeysValues, SelfAttention
 class PrefixAttention(SelfAttention):
     """Self-attention over prefix and continuation: in one sequence in training, separately in decoding."""
 
+    def sees(self, query: Tensor, keys: Tensor) -> Tensor:
+        """Return whether a query at position (R, 1) sees keys at positions (R, K): it sees all, by default."""
+        return torch.ones_like(keys, dtype=torch.bool)
+
     def project_kv(self, x: Tensor) -> KeysValues:
         """Return keys (B, H, S, d_qk) and values (B, H, S, d_v) of a prefix (B, S, D)."""
         _, k, v = self._project(x, torch.arange(x.shape[1], device=x.device))
@@ -37,11 +41,17 @@ class PrefixAttention(SelfAttention):
         past = append(past, k, v)
         keys, values = prefix
         prefix_scores = self._per_row(self.scores(self._per_sentence(q, rows), keys))  # (R, H, 1, S)
-        prefix_scores = self._biased(prefix_scores, q, at).masked_fill(
-            ~real.repeat_interleave(rows, dim=0)[:, None, None, :], -torch.inf
-        )
+        hidden = -torch.inf if self.weights_kind == "softmax" else 0.0
+        visible = real.repeat_interleave(rows, dim=0)
+        positions = torch.arange(real.shape[1], device=x.device).expand_as(visible)
+        visible = visible & self.sees(at, positions)
+        prefix_scores = self._biased(prefix_scores, q, at).masked_fill(~visible[:, None, None, :], hidden)
         past_scores = self._biased(self.scores(q, past.keys), q, since)  # (R, H, 1, T)
-        weights = torch.cat((prefix_scores, past_scores), dim=-1).softmax(dim=-1)
+        positions = at - since + torch.arange(past.length, device=x.device)
+        past_scores = past_scores.masked_fill(~self.sees(at, positions)[:, None, None, :], hidden)
+        weights = torch.cat((prefix_scores, past_scores), dim=-1)
+        if self.weights_kind == "softmax":
+            weights = weights.softmax(dim=-1)
         on_prefix, on_past = weights.split_with_sizes([prefix_scores.shape[-1], past_scores.shape[-1]], dim=-1)
         prefix_context = self._per_row(self._per_sentence(on_prefix, rows) @ values)
         context = self._add_position_values(prefix_context, on_prefix, at)

@@ -31,11 +31,21 @@ class RecurrentEncoder(nn.Module):
     """Stack of layers that read forward only, or in both directions with half of the width each.
 
     Padding is on the right: the forward half reads it last, and the backward half reads the sentence reversed
-    in place, so no packing is needed and the fused kernels are used throughout.
+    in place, so no packing is needed and the fused kernels are used throughout. Only the last cells of an LSTM,
+    which are returned on request, need packing: the kernel does not return the cells of other positions.
     """
 
     def __init__(
-        self, cell: Cell, width: int, layers: int, direction: Direction, *, residual: bool, dropout: float
+        self,
+        cell: Cell,
+        width: int,
+        layers: int,
+        direction: Direction,
+        *,
+        residual: bool,
+        dropout: float,
+        inputs: int | None = None,
+        cells: bool = False,
     ) -> None:
         super().__init__()
         require_known("direction", direction, get_args(Direction))
@@ -45,34 +55,45 @@ class RecurrentEncoder(nn.Module):
                 "use an even width, or direction forward",
             )
         layer_width = width // 2 if direction == "both" else width
-        self.forwards = nn.ModuleList(RecurrentLayer(cell, width, layer_width) for _ in range(layers))
+        widths = [inputs or width, *[width] * (layers - 1)]
+        self.forwards = nn.ModuleList(RecurrentLayer(cell, size, layer_width) for size in widths)
         self.backwards = nn.ModuleList(
-            RecurrentLayer(cell, width, layer_width) for _ in range(layers if direction == "both" else 0)
+            RecurrentLayer(cell, size, layer_width) for size in (widths if direction == "both" else ())
         )
-        self.residual = residual
+        self.residual, self.cells = residual, cells and cell.parts > 1
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the top layer's states (B, S, D) and the last hidden state of each layer (B, layers, D)."""
-        lasts = []
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
+        """Return the top layer's states (B, S, D) and the last state of each layer, tensors (B, layers, D).
+
+        The last state is the hidden state, and with `cells` also the cell of an LSTM.
+        """
+        lasts: list[State] = []
         for number in range(len(self.forwards)):
             layer_input = self.dropout(x) if number > 0 else x
             states, last = self._layer(number, layer_input, lengths)
             lasts.append(last)
             x = x + states if self.residual and number > 0 else states
-        return x, torch.stack(lasts, dim=1)
+        return x, tuple(torch.stack(parts, dim=1) for parts in zip(*lasts, strict=True))
 
-    def _layer(self, number: int, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    def _layer(self, number: int, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
         """Return the states of one layer (B, S, D), and the last ones of both directions (B, D)."""
-        forward, _ = self.forwards[number](x)
-        last = at_last_position(forward, lengths)
+        forward, last = self._read(self.forwards[number], x, lengths)
         if not self.backwards:
             return forward, last
-        backward, _ = self.backwards[number](reverse_sequences(x, lengths))
+        backward, first = self._read(self.backwards[number], reverse_sequences(x, lengths), lengths)
         return (
             torch.cat((forward, reverse_sequences(backward, lengths)), dim=-1),
-            torch.cat((last, at_last_position(backward, lengths)), dim=-1),
+            tuple(torch.cat(parts, dim=-1) for parts in zip(last, first, strict=True)),
         )
+
+    def _read(self, layer: nn.Module, x: Tensor, lengths: Tensor) -> tuple[Tensor, State]:
+        """Return the states of one direction (B, S, ·), and its last state, each tensor (B, ·)."""
+        if self.cells:
+            found: tuple[Tensor, State] = layer(x, lengths=lengths)
+            return found
+        states, _ = layer(x)
+        return states, (at_last_position(states, lengths),)
 
 
 class RecurrentStack(nn.Module):

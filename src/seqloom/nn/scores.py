@@ -20,11 +20,19 @@ ScoreName = Literal["dot", "scaled-dot", "bilinear", "additive", "feed-forward"]
 class ProductScore(nn.Module):
     """Dot-product scores: e = q·k, q·k / √d, or bilinear qᵀ W k (Luong et al. 2015)."""
 
-    def __init__(self, width: int, *, scaled: bool = False, bilinear: bool = False, coverage: bool = False):
+    def __init__(
+        self,
+        query_width: int,
+        key_width: int,
+        *,
+        scaled: bool = False,
+        bilinear: bool = False,
+        coverage: bool = False,
+    ) -> None:
         super().__init__()
         self.scaled = scaled
-        self.matrix = nn.Linear(width, width, bias=False) if bilinear else None
-        self.coverage = _coverage_vector(width) if coverage else None
+        self.matrix = nn.Linear(query_width, key_width, bias=False) if bilinear else None
+        self.coverage = _coverage_vector(key_width) if coverage else None
 
     def project_keys(self, keys: Tensor) -> Tensor:
         return keys
@@ -76,15 +84,17 @@ def _coverage_vector(width: int) -> nn.Parameter:
 def make_score(
     name: ScoreName, query_width: int, key_width: int, width: int, *, coverage: bool
 ) -> ProductScore | PerceptronScore:
-    """Return the score with that name; `width` is d₃ of perceptron scores. Products need equal widths."""
+    """Return the score with that name; `width` is d₃ of perceptron scores. q·k needs equal widths."""
     require_known("score", name, get_args(ScoreName))
     if name in ("additive", "feed-forward"):
         return PerceptronScore(
             query_width, key_width, width, feed_forward=name == "feed-forward", coverage=coverage
         )
-    if query_width != key_width:
+    if name != "bilinear" and query_width != key_width:
         raise SeqloomError(
             f"The score {name} needs queries and keys of the same width, got {query_width} and {key_width}.",
-            "use equal widths, or the score additive",
+            "use equal widths, or the score bilinear or additive",
         )
-    return ProductScore(key_width, scaled=name == "scaled-dot", bilinear=name == "bilinear", coverage=coverage)
+    return ProductScore(
+        query_width, key_width, scaled=name == "scaled-dot", bilinear=name == "bilinear", coverage=coverage
+    )

@@ -153,6 +153,8 @@ def test_quantising_keeps_the_model_and_nearly_all_outputs(quantization: str, tm
         ({"norm_place": "none"}, "model.norm_place=none (supported: before, after)"),
         ({"tag_positions": False}, "model.tag_positions=false (supported: true)"),
         ({"residual": False}, "model.residual=false (supported: true)"),
+        ({"attention_bias": False}, "model.attention_bias=false (supported: true)"),
+        ({"attention_weights": "raw"}, "model.attention_weights=raw (supported: softmax)"),
         ({"activation": "none"}, "model.activation=none (supported: relu, gelu, silu, swiglu)"),
     ],
 )

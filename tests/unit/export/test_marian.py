@@ -298,6 +298,8 @@ def test_a_folder_that_cannot_be_created_is_an_error(ours: Path, marian: Path, t
         ({"model.encoder.attention": "window"}, r"model\.encoder\.attention=window"),
         ({"model.residual": False}, r"model\.residual=false"),
         ({"model.scaled": False}, r"model\.scaled=false"),
+        ({"model.attention_bias": False}, r"model\.attention_bias=false"),
+        ({"model.attention_weights": "raw"}, r"model\.attention_weights=raw"),
         ({"model.qk_width": 5}, r"model\.qk_width=5"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

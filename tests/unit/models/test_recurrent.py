@@ -84,8 +84,10 @@ def _one_by_one(model: Recurrent, source: list[int], target: list[int]) -> tuple
     settings, batch = model.settings, collate_ids([source], [target], range(1))
     encoded, lasts = model.encoder(model.source_embedding(batch.source), batch.source_lengths)
     above = len(model.decoder.layers) - settings.layers
-    tops = [*lasts.unbind(dim=1), *[lasts[:, -1]] * above][-len(model.decoder.layers) :]
-    cells = [torch.stack([bridge(top).tanh() for top in tops], dim=1) for bridge in model.bridge]
+    origins = [*range(settings.layers), *[settings.layers - 1] * above][-len(model.decoder.layers) :]
+    cells = [bridge(lasts[0][:, origins]).tanh() for bridge in model.bridge]
+    if settings.start == "copy":
+        cells = [part[:, origins] for part in lasts]
     cells += [torch.zeros_like(cells[0])] * (model.cell.parts - len(cells))
     query = cells[0][:, -1:]  # s_0, the first hidden state of the top layer
     fed = torch.zeros(1, 1, model.output.in_features, dtype=torch.float64)
@@ -140,6 +142,10 @@ OTHERS: list[dict[str, Any]] = [
     {"layers": 2, "decoder_layers": 3, "residual": True, "query": "previous"},
     {"layers": 3, "decoder_layers": 2, "start": "state", "context": "last"},
     {"cell": "gru", "start": "state", "layers": 2, "input_feeding": True},
+    {"start": "copy", "layers": 2, "decoder_layers": 3, "query": "previous"},
+    {"cell": "rnn", "activation": "sigmoid", "start": "copy", "direction": "forward", "context": "last"},
+    {"encoder_width": 14, "layers": 2, "query": "previous", "input_feeding": True},
+    {"encoder_width": 14, "context": "mean", "combine": "concat"},
 ]
 
 
@@ -193,7 +199,7 @@ def test_the_decoder_starts_from_the_hidden_state_or_from_the_cell_too(batch: Ba
     hidden, both = _build(start="hidden"), _build(start="state")
     _, lasts = both.encoder(both.source_embedding(batch.source), batch.source_lengths)
     starts = both.start(batch)[1]["cells"]
-    assert_close(starts, tuple(bridge(lasts).tanh() for bridge in both.bridge), **EXACT)
+    assert_close(starts, tuple(bridge(lasts[0]).tanh() for bridge in both.bridge), **EXACT)
     assert not torch.allclose(starts[0], starts[1])
     assert hidden.start(batch)[1]["cells"][0].any()
     assert not hidden.start(batch)[1]["cells"][1].any()
@@ -209,7 +215,7 @@ def test_every_decoder_starts_from_the_top_of_the_encoder(
     start = model.start(batch)[1]["cells"][0]
     assert start.shape == (3, layers, WIDTH)
     for layer, origin in enumerate(origins):
-        assert_close(start[:, layer], model.bridge[0](lasts[:, origin]).tanh(), **EXACT)
+        assert_close(start[:, layer], model.bridge[0](lasts[0][:, origin]).tanh(), **EXACT)
 
 
 def test_concatenation_makes_the_output_layer_wider_and_untied(batch: Batch) -> None:
@@ -246,6 +252,15 @@ def test_only_models_with_a_context_return_attention(batch: Batch) -> None:
         ("recurrent", {"combine": "concat", "tie": "all"}, "model.tie=all needs an output layer as wide"),
         ("recurrent", {"combine": "concat", "tie": "target"}, "model.tie=target needs an output layer as wide"),
         ("recurrent", {"window_size": 0}, "model.window_size in the options"),
+        ("recurrent", {"encoder_width": 9}, "model.encoder_width=9 must be even"),
+        ("rnn-notes", {"encoder_width": 12}, "model.start=copy needs encoder and decoder states of the same"),
+        ("lstm-dot", {"encoder_width": 12}, "model.score=dot needs states of the same width"),
+        (
+            "lstm-last",
+            {"attention_weights": "raw"},
+            "model.attention_weights=raw needs model.context=attention",
+        ),
+        ("recurrent", {"attention_weights": "raw", "coverage": True}, "model.coverage=false"),
         ("recurrent", {"score": "cosine"}, "model.score in the options"),
     ],
 )
@@ -278,7 +293,7 @@ def test_compatible_options_are_accepted(fields: dict[str, Any], batch: Batch) -
 def test_presets_set_their_options_and_keep_those_of_the_user() -> None:
     assert set(PRESETS) == {
         "recurrent",
-        *("rnn-last", "lstm-last", "gru-last", "lstm-mean"),
+        *("rnn-last", "rnn-notes", "lstm-last", "gru-last", "lstm-mean"),
         *(
             "lstm-dot",
             "lstm-scaled-dot",
@@ -302,3 +317,24 @@ def test_presets_set_their_options_and_keep_those_of_the_user() -> None:
             assert given.input_feeding == rest.endswith("-feed")
     deep = _settings("bilstm-deep")
     assert (deep.direction, deep.layers, deep.decoder_layers, deep.residual) == ("both", 2, 4, True)
+
+
+def test_the_copied_state_has_no_parameters_and_includes_the_cell(batch: Batch) -> None:
+    model = _build(start="copy", layers=2)
+    assert not [name for name in model.state_dict() if name.startswith("bridge")]
+    embedded = model.source_embedding(batch.source)
+    for row, length in enumerate(batch.source_lengths.tolist()):
+        x, cells = embedded[row : row + 1, :length], model.start(batch)[1]["cells"]
+        for layer in range(2):
+            forward, (h, c) = model.encoder.forwards[layer](x)
+            backward, (h_back, c_back) = model.encoder.backwards[layer](x.flip(1))
+            assert_close(cells[0][row, layer], torch.cat((h, h_back), dim=-1)[0], **EXACT)
+            assert_close(cells[1][row, layer], torch.cat((c, c_back), dim=-1)[0], **EXACT)
+            x = torch.cat((forward, backward.flip(1)), dim=-1)
+
+
+def test_raw_attention_weights_are_not_reported(batch: Batch) -> None:
+    raw, normal = _build(attention_weights="raw"), _build()
+    assert not torch.allclose(raw.hidden(batch), normal.hidden(batch))
+    memory, state = raw.start(batch)
+    assert raw.step(memory, state, torch.tensor([1, 1, 1])).attention is None

@@ -13,6 +13,7 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from seqloom.errors import SeqloomError
+from seqloom.models.language import LanguageModelSettings
 from seqloom.models.stack import EncoderSettings
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.nn.blocks import BlockShape, EncoderBlock
@@ -23,6 +24,7 @@ from seqloom.types import Vocabularies, lengths_to_mask
 KINDS: dict[str, Callable[[], SelfAttention]] = {
     "linformer": lambda: LinformerAttention(8, 2, 4, 4, rank=6, max_length=4096, per_head=False),
     "linformer-heads": lambda: LinformerAttention(8, 2, 4, 4, rank=6, max_length=4096, per_head=True),
+    "linformer-separate": lambda: LinformerAttention(8, 2, 4, 4, rank=6, max_length=4096, separate=True),
     "bigbird": lambda: BlockSparseAttention(8, 2, 4, 4, block=4, global_blocks=1, random_blocks=2),
     "blocks": lambda: BlockSparseAttention(8, 2, 4, 4, block=4, neighbours=0),
     "window": lambda: WindowAttention(8, 2, 4, 4, window=3, block=4),
@@ -185,11 +187,46 @@ def test_an_encoder_block_uses_the_selected_attention(settings: dict[str, Any], 
 
 def test_the_option_reaches_every_encoder_layer_and_no_decoder_layer() -> None:
     settings = TransformerSettings.model_validate(
-        {"size": "tiny", "max_length": 77, "encoder": {"attention": "linformer", "rank": 5, "per_head": True}}
+        {"size": "tiny", "max_length": 77, "encoder": {"attention": "linformer", "rank": 5, "sharing": "head"}}
     )
     model = Transformer(settings, Vocabularies(11, 11, True))
     shapes = {name: tuple(p.shape) for name, p in model.named_parameters() if name.endswith("projection")}
     assert shapes == {f"encoder.{layer}.attention.projection": (4, 5, 77) for layer in range(2)}
+
+
+@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.parametrize("sharing, matrices", [("head", 8), ("layer", 2), ("model", 1)])
+def test_projections_are_shared_by_name(sharing: str, matrices: int, separate: bool) -> None:
+    options = {"attention": "linformer", "rank": 5, "sharing": sharing, "separate": separate}
+    settings = TransformerSettings.model_validate({"size": "tiny", "max_length": 77, "encoder": options})
+    model = Transformer(settings, Vocabularies(11, 11, True))
+    weights = [weight for name, weight in model.named_parameters() if name.endswith("projection")]
+    assert sum(weight.shape[0] for weight in weights) == matrices * (2 if separate else 1)
+    assert all(weight.shape[1:] == (5, 77) for weight in weights)
+
+
+def test_per_head_is_the_former_name_of_sharing_by_head() -> None:
+    assert EncoderSettings.model_validate({"per_head": True}).sharing == "head"
+    assert EncoderSettings.model_validate({"per_head": False}).sharing == "layer"
+
+
+@pytest.mark.parametrize(
+    "name, values, words",
+    [
+        ("lm", {"decoder": {"attention": "linformer"}}, "must not see the future"),
+        ("lm", {"decoder": {"attention": "window"}, "positions": "alibi"}, "supports model.positions none"),
+        (
+            "lm",
+            {"decoder": {"attention": "bigbird"}, "attention_weights": "raw"},
+            "weights=raw",
+        ),
+        ("prefix-lm", {"decoder": {"attention": "window"}, "prefix": "both"}, "model.prefix=both"),
+    ],
+)
+def test_a_language_model_refuses_what_is_not_causal(name: str, values: dict[str, Any], words: str) -> None:
+    with pytest.raises(SeqloomError) as caught:
+        LanguageModelSettings.checked({"name": name, **values}, "model")
+    assert words in caught.value.message
 
 
 def test_every_layer_draws_different_blocks() -> None:

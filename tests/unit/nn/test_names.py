@@ -26,7 +26,7 @@ def _shape(**choices: Any) -> BlockShape:
 
 def _context(window: Any) -> AttentionContext:
     return AttentionContext(
-        8, score="dot", attention_width=8, projected=False, window=window, window_size=2, coverage=False
+        8, 8, score="dot", attention_width=8, projected=False, window=window, window_size=2, coverage=False
     )
 
 

@@ -39,6 +39,8 @@ _SUPPORTED = Supported(
         "norm_place": ("before", "after"),
         "residual": (True,),
         "scaled": (True, False),
+        "attention_bias": (True,),
+        "attention_weights": ("softmax",),
         "tie": ("auto", "all", "target", "none"),
         "tag_positions": (True,),
     }

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.pipeline import Progress, batches_by_length
@@ -111,6 +112,12 @@ class CTranslate2Translator(Translator):
         self._ids = {name: id for id, name in enumerate(self._target)}
         # Loaded on first use, once for this translator and all that `with_search` returns.
         self._load_workers = cache(partial(_workers, folder, device, self.threads))
+
+    def with_scores(self, scores: bool) -> Self:
+        """Return a translator on the same loaded model that computes token scores, or does not."""
+        changed = copy(self)
+        changed.scores = scores
+        return changed
 
     @property
     def capabilities(self) -> frozenset[Capability]:

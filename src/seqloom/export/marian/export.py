@@ -63,6 +63,8 @@ _SUPPORTED = Supported(
         "norm_place": ("after",),
         "residual": (True,),
         "scaled": (True,),
+        "attention_bias": (True,),
+        "attention_weights": ("softmax",),
         "tie": ("auto", "all", "target", "none"),
         "tag_positions": (True,),
     }
