@@ -168,7 +168,9 @@ class Request:
 
     source: str
     prefix: str = ""  # the output starts with this text
-    required: tuple[str, ...] = ()  # words and phrases that the output must contain
+    required: tuple[
+        str | tuple[str, ...], ...
+    ] = ()  # phrases that the output must contain; a tuple: any of these
     tree: DependencyTree | None = None  # dependency tree of the source, for models that read trees
     key: int | None = None  # distinguishes equal lines when sampling
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqloom.data.batching import collate_ids
-from seqloom.decode.constraints import count_required, required_search
+from seqloom.decode.constraints import Forms, Requirements, required_search
 from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.reference import Partial, continuations
@@ -44,17 +44,16 @@ def _slow(
     model: Any,
     sentence: Batch,
     plan: BeamOptions,
-    required: list[tuple[int, ...]],
-    edges: WordEdges,
+    required: Requirements,
     longest: int,
 ) -> list[DecodedSequence]:
     """Search one hypothesis at a time, trying every token."""
     memory, state = model.start(sentence)
     opened, completed = [Partial((), (), (), state)], list[Partial]()
-    wanted, source_length = sum(map(len, required)), int(sentence.source_lengths[0])
+    wanted, source_length = required.total, int(sentence.source_lengths[0])
 
     def progress(one: Partial) -> int:
-        return count_required(one.tokens[:-1] if one.ended else one.tokens, required, edges)
+        return required.count(one.tokens[:-1] if one.ended else one.tokens)
 
     for length in range(1, longest + 1):
         longer = [n for one in opened for n in continuations(model, sentence, memory, one, plan.rules)]
@@ -79,12 +78,13 @@ EDGES = st.builds(
     WordEdges, *[st.lists(st.booleans(), min_size=V - 3, max_size=V - 3).map(lambda own: [False] * 3 + own)] * 2
 )
 PHRASE = st.lists(WORD, min_size=1, max_size=2).map(tuple)
+FORMS = st.lists(PHRASE, min_size=1, max_size=2, unique=True).map(tuple)
 
 
 @pytest.mark.parametrize("name", ["transformer", "lstm-dot", "lm"])
 @given(
     source=st.lists(WORD, min_size=1, max_size=4),
-    required=st.lists(PHRASE, min_size=1, max_size=2, unique=True),
+    required=st.lists(FORMS, min_size=1, max_size=2),
     edges=EDGES,
     longest=st.integers(1, 6),
     beam=st.integers(1, 3),
@@ -97,7 +97,7 @@ PHRASE = st.lists(WORD, min_size=1, max_size=2).map(tuple)
 def test_required_search_equals_the_slow_search(
     name: str,
     source: list[int],
-    required: list[tuple[int, ...]],
+    required: list[Forms],
     edges: WordEdges,
     longest: int,
     beam: int,
@@ -110,8 +110,9 @@ def test_required_search_equals_the_slow_search(
     plan = BeamOptions(
         beam, Ranking(), stop, rules=Rules(prefixes=[prefix] if prefix else (), no_repeat=no_repeat)
     )
-    fast = required_search(model, sentence, plan, required, edges, max_length=longest)
-    slow = _slow(model, sentence, plan, required, edges, longest)
+    requirements = Requirements(required, edges)
+    fast = required_search(model, sentence, plan, requirements, max_length=longest)
+    slow = _slow(model, sentence, plan, requirements, longest)
     assert [(one.tokens, one.finished) for one in fast] == [(one.tokens, one.finished) for one in slow]
     assert [one.score for one in fast] == pytest.approx([one.score for one in slow], abs=1e-10)
 
@@ -129,17 +130,45 @@ def test_a_phrase_counts_only_as_complete_words(text: tuple[int, ...], phrase: t
     wanted = re.escape(_text(phrase))
     left, right = (r"(?<!\w)" if phrase[0] in (4, 5) else ""), (r"(?!\w)" if phrase[-1] in (4, 5) else "")
     there = re.search(left + wanted + right, _text(text)) is not None
-    assert (count_required(text, [phrase], BY_CHARACTER) == len(phrase)) == there
+    requirements = Requirements([(phrase,)], BY_CHARACTER)
+    assert (requirements.count(text) == requirements.total) == there
+
+
+@given(
+    text=st.lists(WORD, max_size=7).map(tuple),
+    forms=st.lists(PHRASE, min_size=1, max_size=3).map(tuple),
+    times=st.integers(1, 3),
+)
+def test_repeated_requirements_need_as_many_separate_occurrences(
+    text: tuple[int, ...], forms: Forms, times: int
+) -> None:
+    def most(start: int) -> int:
+        """Return the largest number of separate occurrences, by trying all choices."""
+        if start >= len(text):
+            return 0
+        here = [1 + most(start + len(form)) for form in forms if text[start : start + len(form)] == form]
+        return max([most(start + 1), *here])
+
+    requirements = Requirements([forms] * times, NO_EDGES)
+    assert (requirements.count(text) == requirements.total) == (most(0) >= times)
+    assert requirements.count(text) <= requirements.total
 
 
 @pytest.mark.parametrize("edges", [NO_EDGES, BY_CHARACTER])
-@pytest.mark.parametrize("required", [[(4,)], [(4, 3)], [(5,), (3, 3)], [(6,), (6, 5)]])
+@pytest.mark.parametrize(
+    "required",
+    [
+        *([((4,),)], [((4, 3),)], [((5,),), ((3, 3),)], [((6,),), ((6, 5),)]),
+        *([((4,), (3, 5))], [((5,),), ((5,),)], [((3, 4), (5,)), ((3, 4), (5,))]),
+    ],
+)
 def test_an_exhaustive_beam_finds_the_best_text_with_the_required_words(
-    required: list[tuple[int, ...]], edges: WordEdges
+    required: list[Forms], edges: WordEdges
 ) -> None:
     model, sentence, longest = _model("transformer"), _sentence([4, 5, 3]), 4
     plan = BeamOptions(5**longest, Ranking(alpha=0.0), "length")
-    best = required_search(model, sentence, plan, required, edges, max_length=longest)[0]
+    requirements = Requirements(required, edges)
+    best = required_search(model, sentence, plan, requirements, max_length=longest)[0]
 
     def log_prob(text: tuple[int, ...]) -> float:
         memory, state = model.start(sentence)
@@ -150,7 +179,7 @@ def test_an_exhaustive_beam_finds_the_best_text_with_the_required_words(
         return total
 
     texts = [text for n in range(longest) for text in product(range(EOS + 1, V), repeat=n)]
-    fitting = [text for text in texts if count_required(text, required, edges) == sum(map(len, required))]
+    fitting = [text for text in texts if requirements.count(text) == requirements.total]
     truth = max(fitting, key=log_prob)
     assert best.finished
     assert tuple(best.tokens) == truth

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from seqloom.data.batching import collate_ids
 from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SamplingConfig
-from seqloom.decode.constraints import count_required, required_search
+from seqloom.decode.constraints import Requirements, required_search
 from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.reference import RestrictedVocabulary, reference_beam_search
@@ -128,18 +128,19 @@ def test_samples_over_shortlists_do_not_depend_on_the_batch(
 
 
 def test_required_words_over_a_shortlist_equal_those_over_a_mask() -> None:
-    model, sentence, required = _model("transformer"), _batch([[5, 9, 4]]), [(7, 8)]
+    model, sentence, required = _model("transformer"), _batch([[5, 9, 4]]), (7, 8)
     allowed = _mask([{4, 5, 6, 7, 8}])
     choice = VocabularySubset(allowed)
-    inner = [choice.to_subset(phrase) or () for phrase in required]
+    inner = tuple(choice.to_subset(required) or ())
     edges = WordEdges([token % 2 == 0 for token in range(V)], [token > UNK for token in range(V)])
     few = edges.select(choice.ids.tolist())
-    fast = required_search(choice.narrowed(model), sentence, BeamOptions(3), inner, few, max_length=6)
+    narrow, full = Requirements([(inner,)], few), Requirements([(required,)], edges)
+    fast = required_search(choice.narrowed(model), sentence, BeamOptions(3), narrow, max_length=6)
     slow = required_search(
-        RestrictedVocabulary(model, allowed[0]), sentence, BeamOptions(3), required, edges, max_length=6
+        RestrictedVocabulary(model, allowed[0]), sentence, BeamOptions(3), full, max_length=6
     )
     _same([choice.to_full(one) for one in fast], slow)
-    assert count_required(choice.to_full(fast[0]).tokens, required, edges) == 2
+    assert full.count(choice.to_full(fast[0]).tokens) == 2
 
 
 def test_probabilities_are_renormalised_over_the_shortlist() -> None:

@@ -9,11 +9,13 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from seqloom.decode.observer import report_step
 from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking, attention_of, uncovered
 from seqloom.types import BOS, EOS, Batch, Head, Step, StepModel, Tree, select_rows
@@ -86,10 +88,18 @@ def beam_search(
         beam = _drop_finished(beam, _where(done, all), step.state, parents)
         if not beam.sentences:
             break
+        report_step(partial(_first_tokens, beam))
     return [
         sorted(itertools.chain.from_iterable(groups), key=lambda f: (f.finished, f.score), reverse=True)
         for groups in found
     ]
+
+
+def _first_tokens(beam: _Beam) -> list[int]:
+    """Return the tokens of the best open hypothesis of the first sentence."""
+    row = int(beam.totals[0].flatten().argmax())
+    tokens: list[int] = beam.history["tokens"][row].tolist()
+    return tokens
 
 
 class _Candidates(NamedTuple):

@@ -11,7 +11,7 @@ required word leaves the bank of those that contain it.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -19,40 +19,67 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from seqloom.decode.observer import report_step
 from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import attention_of, uncovered
 from seqloom.text.word_edges import WordEdges
 from seqloom.types import BOS, EOS, Batch, Head, StepModel, select_rows
 
-Phrases = Sequence[tuple[int, ...]]
+Phrase = tuple[int, ...]
+Forms = tuple[Phrase, ...]  # one of these phrases must occur; the forms of one word, for example
 
 
-def count_required(tokens: Sequence[int], required: Phrases, edges: WordEdges) -> int:
-    """Return how many of the required tokens a text contains.
+class Requirements:
+    """Phrases that a text must contain as complete words.
 
-    A phrase that it contains as complete words counts in full; of the other phrases, only the longest beginning
-    with which the text ends counts.
+    Each requirement is a phrase with its other forms, of which any one counts. A requirement that is given
+    several times must occur as often, without overlap.
     """
-    text = tuple(tokens)
-    missing = [phrase for phrase in required if not _contains(text, phrase, edges)]
-    begun = (
-        n
-        for phrase in missing
-        for n in range(1, min(len(phrase), len(text) + 1))
-        if _occurs_at(text, phrase[:n], len(text) - n, edges)
-    )
-    return sum(map(len, required)) - sum(map(len, missing)) + max(begun, default=0)
+
+    def __init__(self, required: Sequence[Forms], edges: WordEdges) -> None:
+        self._times, self.edges = Counter(required), edges
+        self.total = sum(map(_size, required))
+        self.tokens = {token for forms in required for phrase in forms for token in phrase}
+
+    def count(self, tokens: Sequence[int]) -> int:
+        """Return how many of the required tokens a text contains; all of them are `total`.
+
+        A requirement that is met counts as the longest of its forms; of the others, only the longest beginning
+        of a form with which the text ends counts.
+        """
+        text, met, begun = tuple(tokens), 0, 0
+        for forms, times in self._times.items():
+            found = min(times, self._occurrences(text, forms))
+            met += found * _size(forms)
+            if found < times:
+                begun = max(begun, *(self._begun(text, phrase) for phrase in forms))
+        return met + begun
+
+    def _occurrences(self, text: Phrase, forms: Forms) -> int:
+        """Return the largest number of occurrences that do not overlap: always take the one that ends first."""
+        count, free = 0, 0
+        for end in range(1, len(text) + 1):
+            starts = (
+                end - len(phrase) for phrase in forms if _occurs_at(text, phrase, end - len(phrase), self.edges)
+            )
+            if any(start >= free for start in starts):
+                count, free = count + 1, end
+        return count
+
+    def _begun(self, text: Phrase, phrase: Phrase) -> int:
+        """Return the length of the longest beginning of a phrase with which the text ends."""
+        lengths = range(min(len(phrase) - 1, len(text)), 0, -1)
+        return next((n for n in lengths if _occurs_at(text, phrase[:n], len(text) - n, self.edges)), 0)
 
 
-def _contains(text: tuple[int, ...], phrase: tuple[int, ...], edges: WordEdges) -> bool:
-    """Return whether the text contains the phrase as complete words."""
-    return any(_occurs_at(text, phrase, start, edges) for start in range(len(text) - len(phrase) + 1))
+def _size(forms: Forms) -> int:
+    return max(map(len, forms))
 
 
 def _occurs_at(text: tuple[int, ...], phrase: tuple[int, ...], start: int, edges: WordEdges) -> bool:
     """Return whether the phrase begins at `start`, with a word boundary or a text boundary on both sides."""
     end = start + len(phrase)
-    if text[start:end] != phrase:
+    if start < 0 or text[start:end] != phrase:
         return False
     places = [place for place in (start, end) if 0 < place < len(text)]
     return not any(edges.joined(text[place - 1], text[place]) for place in places)
@@ -92,8 +119,7 @@ def required_search(
     model: StepModel,
     sentence: Batch,
     options: BeamOptions,
-    required: Phrases,
-    edges: WordEdges,
+    required: Requirements,
     *,
     max_length: int,
     return_attention: bool = False,
@@ -107,8 +133,7 @@ def required_search(
     it contains all required tokens is not returned.
     """
     memory, state = model.start(sentence)
-    required_count = sum(map(len, required))
-    begins = torch.tensor(edges.begins, device=sentence.source_lengths.device)
+    begins = torch.tensor(required.edges.begins, device=sentence.source_lengths.device)
     source_length = int(sentence.source_lengths[0])
     opened, completed = [_OpenHypothesis()], list[DecodedSequence]()
     for length in range(1, max_length + 1):
@@ -123,9 +148,9 @@ def required_search(
         )
         for hyp in _continuations(opened, step.log_probs, attention, options.width, required, begins):
             ended = hyp.tokens[-1] == EOS
-            if ended and count_required(hyp.tokens[:-1], required, edges) < required_count:
+            if ended and required.count(hyp.tokens[:-1]) < required.total:
                 continue
-            banks[required_count if ended else count_required(hyp.tokens, required, edges)].append(hyp)
+            banks[required.total if ended else required.count(hyp.tokens)].append(hyp)
         opened = []
         for bank in banks.values():
             bank.sort(key=lambda hyp: hyp.total, reverse=True)
@@ -134,11 +159,16 @@ def required_search(
         best = max((hyp.total for hyp in opened), default=-math.inf)
         if not opened or options.satisfied(completed, best, length, max_length):
             break
+        report_step(partial(_best_tokens, opened))
         state = select_rows(step.state, last.new_tensor([hyp.row for hyp in opened]))
-    cut = [hyp for hyp in opened if count_required(hyp.tokens, required, edges) == required_count]
+    cut = [hyp for hyp in opened if required.count(hyp.tokens) == required.total]
     if len(completed) < options.needed:
         completed += [_decoded(hyp, options, source_length) for hyp in cut]
     return sorted(completed, key=lambda decoded: (decoded.finished, decoded.score), reverse=True)
+
+
+def _best_tokens(opened: Sequence[_OpenHypothesis]) -> list[int]:
+    return list(max(opened, key=lambda hyp: hyp.total).tokens)
 
 
 def _continuations(
@@ -146,7 +176,7 @@ def _continuations(
     log_probs: Tensor,
     step_attention: _StepAttention,
     width: int,
-    required: Phrases,
+    required: Requirements,
     begins: Tensor,
 ) -> Iterable[_OpenHypothesis]:
     """Yield every continuation of every open hypothesis that can still be kept.
@@ -155,7 +185,7 @@ def _continuations(
     that do not. So only the w most probable of each kind matter; they are among the w + |required| + 1 most
     probable of their kind (+ 1 for the end of sentence).
     """
-    special = sorted({token for phrase in required for token in phrase} | {EOS})
+    special = sorted(required.tokens | {EOS})
     count = min(width + len(special), log_probs.shape[1])
     kinds = [log_probs.masked_fill(kind, -math.inf).topk(count, dim=1).indices for kind in (begins, ~begins)]
     likely = torch.cat(kinds, dim=1).tolist()

@@ -74,6 +74,9 @@ class DistributedTranslator(Translator):
     def check(self, search: SearchConfig, needs: AbstractSet[Capability] = frozenset()) -> None:
         self._translator.check(search, needs)
 
+    def can_generate(self, text: str) -> bool:
+        return self._translator.can_generate(text)
+
     def _translate(
         self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
     ) -> Outputs:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seqloom.decode.scoring import Scorer
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.decode.translator import requests_for
-from seqloom.evaluate.metrics import one_metric
+from seqloom.evaluate.metrics import sentence_metric
 from seqloom.types import DependencyTree, Hypothesis
 
 CorpusMetric = Callable[[Sequence[str]], float]  # corpus-level quality of translations, higher is better
@@ -134,7 +134,7 @@ def fit_weights(found: Sequence[Sequence[Channel]], quality: CorpusMetric) -> tu
 
 def bleu_against(references: Sequence[Sequence[str]]) -> CorpusMetric:
     """Return the BLEU of translations as a function, which caches the n-gram counts of each candidate."""
-    metric = one_metric("bleu")
+    metric = sentence_metric("bleu")
 
     @cache
     def counts(line: int, text: str) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor
 
 from seqloom.decode.config import SamplingConfig
+from seqloom.decode.observer import report_step
 from seqloom.decode.options import DecodedSequence
 from seqloom.decode.rules import Rules
 from seqloom.errors import SeqloomError
@@ -66,6 +68,7 @@ def sample(
         rows = _drop_finished_rows(rows._replace(state=step.state, last=last, open=is_open))
         if not rows.sentences:
             break
+        report_step(partial(table.first_tokens, rows.table_rows, position))
     found, count = table.found(), options.samples
     groups = (found[first : first + count] for first in range(0, len(found), count))
     return [[one for one in group if one is not None] for group in groups]
@@ -157,6 +160,11 @@ class _SampleTable(NamedTuple):
     def write(self, table_rows: Tensor, position: int, tokens: Tensor, log_probs: Tensor) -> None:
         self.tokens[table_rows, position] = tokens
         self.log_probs[table_rows, position] = log_probs.gather(1, tokens.unsqueeze(1)).squeeze(1).double()
+
+    def first_tokens(self, table_rows: Tensor, position: int) -> list[int]:
+        """Return the tokens of the first of these rows, up to this position."""
+        tokens: list[int] = self.tokens[table_rows[0], : position + 1].tolist()
+        return tokens
 
     def found(self) -> list[DecodedSequence | None]:
         """Return the samples up to their ends, or None for each that was not possible."""

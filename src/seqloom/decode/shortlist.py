@@ -161,7 +161,8 @@ class _SubsetModel(StepModel):
         hidden, state, attention = self._model.step_hidden(inner, state, self._ids[last])
         logits = linear(hidden, self._weight)  # (R, U)
         logits.view(len(bias), -1, len(self._ids)).add_(bias.unsqueeze(1))
-        return Step(logits.log_softmax(-1), state, attention)
+        shown = attention if self._model.attention_weights == "softmax" else None
+        return Step(logits.log_softmax(-1), state, shown)
 
     def max_target_length(self, source_length: int) -> int | None:
         return self._model.max_target_length(source_length)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from seqloom.data.encoding import Row
 from seqloom.data.syntax import token_trees
 from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SamplingConfig, SearchConfig
-from seqloom.decode.constraints import Phrases, required_search
+from seqloom.decode.constraints import Forms, Requirements, required_search
 from seqloom.decode.options import BeamOptions, DecodedSequence, beam_options
 from seqloom.decode.pipeline import BatchedResults, Progress
 from seqloom.decode.reference import RestrictedVocabulary
@@ -26,6 +27,7 @@ from seqloom.errors import SeqloomError, quoted
 from seqloom.models.base import AutoregressiveModel
 from seqloom.text.frames import UnreadableFrames
 from seqloom.text.pair import TokenizerPair
+from seqloom.text.word_edges import WordEdges
 from seqloom.types import UNK, Batch, Head, Hypothesis, Request, StepModel
 
 
@@ -36,7 +38,7 @@ class Encoded(NamedTuple):
     source: Row
     tree: list[int] | None  # position of each token's head, from 1
     prefix: list[int]
-    required: Phrases
+    required: list[Forms]
 
 
 class Problem(NamedTuple):
@@ -59,11 +61,13 @@ class _Batch:
     max_lengths: list[int]
     subset: VocabularySubset | None  # the tokens of model, rules and required phrases; None: all
 
-    @property
-    def required(self) -> Phrases:
-        """Phrases that the output must contain; a request with such phrases is a batch by itself."""
-        phrases = self.encoded[0].required
-        return phrases if self.subset is None else [self.subset.to_subset(phrase) or () for phrase in phrases]
+    def requirements(self, edges: WordEdges) -> Requirements:
+        """Return the phrases that the output of the only request must contain."""
+        required, subset = self.encoded[0].required, self.subset
+        if subset is None:
+            return Requirements(required, edges)
+        known = [tuple(tuple(subset.to_subset(phrase) or ()) for phrase in forms) for forms in required]
+        return Requirements(known, edges.select(subset.ids.tolist()))
 
     def keys(self) -> list[int]:
         """Return the keys of the sentences' random numbers."""
@@ -78,6 +82,9 @@ class TorchTranslator(Translator):
     The alignment of an output is the attention of `alignment_head`, or the mean of all heads.
     """
 
+    CAPABILITIES: ClassVar[frozenset[Capability]] = frozenset(
+        {"nbest", "alignment", "prefix", "required", "sampling", "token_scores"}
+    )
     engine = "torch"
     description = "This model"
     alternative = "leave the option out, or use another model"
@@ -101,8 +108,8 @@ class TorchTranslator(Translator):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        common: set[Capability] = {"nbest", "alignment", "prefix", "required", "sampling", "token_scores"}
-        return frozenset(common | ({"trees"} if self.model.reads_trees else set()))
+        trees: set[Capability] = {"trees"} if self.model.reads_trees else set()
+        return self.CAPABILITIES | trees
 
     def _translate(
         self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
@@ -139,7 +146,7 @@ class TorchTranslator(Translator):
         self, batch: _Batch, options: BeamOptions, *, alignment: bool
     ) -> list[list[DecodedSequence]]:
         head = self.alignment_head if alignment else None
-        if not batch.required:
+        if not batch.encoded[0].required:
             return beam_search(
                 batch.model,
                 batch.inputs,
@@ -148,13 +155,11 @@ class TorchTranslator(Translator):
                 return_attention=alignment,
                 head=head,
             )
-        edges = self.tokenizers.target.word_edges
         found = required_search(
             batch.model,
             batch.inputs,
             options,
-            batch.required,
-            edges if batch.subset is None else edges.select(batch.subset.ids.tolist()),
+            batch.requirements(self.tokenizers.target.word_edges),
             max_length=batch.max_lengths[0],
             return_attention=alignment,
             head=head,
@@ -198,7 +203,7 @@ class TorchTranslator(Translator):
                 source,
                 tree,
                 self._prefix(request.prefix),
-                self._phrases((*search.require, *request.required)),
+                self._required(search.require, request.required),
             )
             for request, source, tree in zip(requests, sources, trees, strict=True)
         ]
@@ -243,7 +248,7 @@ class TorchTranslator(Translator):
 
     def _allowed(self, batch: Batch, encoded: Sequence[Encoded]) -> Tensor:
         """Return the shortlist of each sentence as a mask, (B, V)."""
-        needed = [[*one.prefix, *(token for phrase in one.required for token in phrase)] for one in encoded]
+        needed = [[*one.prefix, *_tokens(one.required)] for one in encoded]
         return self.shortlist().allowed(batch.source, needed)
 
     def shortlist(self) -> Shortlist:
@@ -270,19 +275,27 @@ class TorchTranslator(Translator):
             )
         return ids
 
-    def _phrases(self, words: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return the tokens of the words that an output must contain."""
-        phrases = []
-        for word in dict.fromkeys(words):
-            ids = tuple(self.tokenizers.target.encode(word))
-            if UNK in ids:
-                raise SeqloomError(
-                    f"{word!r} is not in the target vocabulary, so it cannot be required.",
-                    "leave it out of the required words",
-                )
-            if ids:
-                phrases.append(ids)
-        return phrases
+    def _required(self, always: Sequence[str], own: Sequence[str | tuple[str, ...]]) -> list[Forms]:
+        """Return the phrases that an output must contain; a phrase in both lists is required once."""
+        both = Counter[str | tuple[str, ...]](always) | Counter(own)
+        return [found for one in both.elements() if (found := self._forms(one))]
+
+    def _forms(self, phrase: str | tuple[str, ...]) -> Forms:
+        """Return the tokens of a phrase, or of all its forms, after a space and after another character."""
+        forms = (phrase,) if isinstance(phrase, str) else phrase
+        target = self.tokenizers.target
+        possible = [form for form in forms if UNK not in target.encode(form)]
+        if forms and not possible:
+            raise SeqloomError(
+                f"{forms[0]!r} is not in the target vocabulary, so it cannot be required.",
+                "leave it out of the required words",
+            )
+        found = [ids for form in possible for ids in (target.encode(form), target.encode_inside(form))]
+        return tuple(dict.fromkeys(tuple(ids) for ids in found if ids and UNK not in ids))
+
+    def can_generate(self, text: str) -> bool:
+        ids = self.tokenizers.target.encode(text)
+        return UNK not in ids and self.tokenizers.target.decode(ids) == text
 
     def _rules(self, search: SearchConfig, prefixes: Sequence[list[int]]) -> Rules:
         """Return the output constraints for these options and prefixes."""
@@ -324,6 +337,10 @@ class TorchTranslator(Translator):
             alignment=alignment,
             finished=found.finished,
         )
+
+
+def _tokens(required: Sequence[Forms]) -> Iterator[int]:
+    return (token for forms in required for phrase in forms for token in phrase)
 
 
 def _lengths(encoded: Sequence[Encoded]) -> list[int]:

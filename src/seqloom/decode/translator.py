@@ -169,6 +169,10 @@ class Translator(ABC):
             value = getattr(search, name)
             raise SeqloomError(f"{self.description} does not support search.{name}={value}.", self.alternative)
 
+    def can_generate(self, text: str) -> bool:
+        """Return whether the target vocabulary can express this text."""
+        return True
+
     @classmethod
     def unsupported(cls, search: SearchConfig) -> list[str]:
         """Return the options that differ from their defaults and would be ignored."""

@@ -57,6 +57,9 @@ class MarianTokenizer(Tokenizer):
     def encode(self, text: str) -> list[int]:
         return self.encode_batch([text], threads=1)[0]
 
+    def encode_inside(self, text: str) -> list[int]:
+        return self.encode(text)  # SentencePiece itself puts a space before every text
+
     def encode_batch(self, texts: Iterable[str], threads: int) -> list[list[int]]:
         parts = [_split_code(text) for text in texts]
         split = self._processor.encode([rest for _, rest in parts], out_type=str, num_threads=threads)

@@ -143,6 +143,11 @@ class Tokenizer:
         ids: list[list[int]] = self._processor.encode(parts)
         return ids[0] if len(parts) == 1 else list(chain(*ids))
 
+    def encode_inside(self, text: str) -> list[int]:
+        """Return the ids of a text that follows other text without a space, e.g. a word after a bracket."""
+        marked = _mark_spaces(self.normalize(text), prefix="")
+        return list(self._processor.encode(marked))
+
     def encode_batch(self, texts: Iterable[str], threads: int) -> list[list[int]]:
         """Return the ids of each text, encoded with `threads` threads."""
         parts = list(map(self._parts, texts))

@@ -40,10 +40,10 @@ def _edges(piece: bytes) -> tuple[bool, bool]:
         text = piece.decode()
     except UnicodeDecodeError:  # a single byte of a character
         return piece[0] < _FIRST_BYTE_OF_SYMBOLS, True
-    return _in_word(text[0]), _in_word(text[-1])
+    return in_word(text[0]), in_word(text[-1])
 
 
-def _in_word(character: str) -> bool:
+def in_word(character: str) -> bool:
     """Return whether the character continues a word: a letter, digit, mark or underscore."""
     if unicodedata.name(character, "").startswith(_NO_SPACES):
         return False

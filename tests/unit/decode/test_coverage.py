@@ -9,7 +9,7 @@ import torch
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.beam_search import beam_search
-from seqloom.decode.constraints import required_search
+from seqloom.decode.constraints import Requirements, required_search
 from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.reference import reference_beam_search
@@ -39,8 +39,9 @@ def _beam(model: StepModel, head: Head | None) -> list[DecodedSequence]:
 
 def _required(model: StepModel, head: Head | None) -> list[DecodedSequence]:
     edges = WordEdges((True,) * VOCABULARY, (True,) * VOCABULARY)
+    required = Requirements([((5,),)], edges)
     return required_search(
-        model, SENTENCE, PLAN, [(5,)], edges, max_length=LONGEST, return_attention=True, head=head
+        model, SENTENCE, PLAN, required, max_length=LONGEST, return_attention=True, head=head
     )
 
 
