@@ -1,0 +1,24 @@
+"""Documents: text is split into segments, translated, and assembled again with its layout unchanged."""
+
+from seqloom.document.document import Document, DocumentResult, TranslatedSegment
+from seqloom.document.glossary import Glossary, Term
+from seqloom.document.placeholders import Placeholder, PlaceholderFinder
+from seqloom.document.segments import Segment
+from seqloom.document.sentences import LengthLimit, Split
+from seqloom.document.translation import DocumentOptions, translate_document, translate_documents
+
+__all__ = [
+    "Document",
+    "DocumentOptions",
+    "DocumentResult",
+    "Glossary",
+    "LengthLimit",
+    "Placeholder",
+    "PlaceholderFinder",
+    "Segment",
+    "Split",
+    "Term",
+    "TranslatedSegment",
+    "translate_document",
+    "translate_documents",
+]

@@ -1,0 +1,162 @@
+"""Translation of documents: segments with placeholders and terms that their outputs must contain.
+
+All segments are translated without constraints first, in batches. Only those whose output lost a placeholder or
+a term are translated again, by a search for outputs that contain them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Literal, NamedTuple
+
+from seqloom.decode.pipeline import Progress
+from seqloom.decode.translator import Translator
+from seqloom.document.document import Document, DocumentResult, Format
+from seqloom.document.glossary import Glossary, Term
+from seqloom.document.placeholders import ALWAYS, Kind, PlaceholderFinder
+from seqloom.document.sentences import LengthLimit, Split
+from seqloom.types import Hypothesis, Request
+
+DocumentFlag = Literal["split", "placeholder", "term"]
+MEANING: dict[DocumentFlag, str] = {
+    "split": "the segment is a part of a sentence that is too long for the model",
+    "placeholder": "placeholders of the source are missing, or the output has others",
+    "term": "a term of the glossary is missing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOptions:
+    """How a document is divided, and what its translation must contain."""
+
+    format: Format = "text"
+    language: str = ""  # source language, for its abbreviations
+    split: Split = "sentences"
+    limit: LengthLimit | None = None
+    placeholders: frozenset[Kind] = frozenset(ALWAYS)
+    glossary: Glossary = field(default_factory=lambda: Glossary(()))
+
+    @property
+    def finder(self) -> PlaceholderFinder:
+        """Finder of the placeholders."""
+        return PlaceholderFinder(self.placeholders)
+
+    def parse(self, text: str) -> Document:
+        """Return the segments of a text."""
+        return Document.parse(
+            text,
+            self.format,
+            language=self.language,
+            split=self.split,
+            limit=self.limit,
+            placeholders=self.finder,
+        )
+
+
+class Needed(NamedTuple):
+    """Placeholders and terms of a segment."""
+
+    placeholders: Counter[str]
+    terms: tuple[Term, ...]
+
+    @classmethod
+    def of(cls, source: str, finder: PlaceholderFinder, glossary: Glossary) -> Needed:
+        """Return what the output for a source must contain."""
+        return cls(finder.count(source), tuple(glossary.find(source)))
+
+    def missed_terms(self, output: str) -> list[Term]:
+        """Return the terms that an output does not contain."""
+        return [term for term in self.terms if not term.used_in(output)]
+
+    def faults(self, output: str, finder: PlaceholderFinder) -> list[DocumentFlag]:
+        """Return the flags of an output: lost, added or repeated placeholders, and missing terms."""
+        found: list[DocumentFlag] = ["placeholder"] if finder.count(output) != self.placeholders else []
+        return [*found, "term"] if self.missed_terms(output) else found
+
+    def missing(self, output: str, finder: PlaceholderFinder) -> int:
+        """Return the number of lost placeholders and missing terms."""
+        return (self.placeholders - finder.count(output)).total() + len(self.missed_terms(output))
+
+    def request(self, source: str, translator: Translator) -> Request:
+        """Return a request for an output with everything that the model can generate."""
+        texts = [text for text in self.placeholders.elements() if translator.can_generate(text)]
+        terms = [tuple(form for form in term.forms if translator.can_generate(form)) for term in self.terms]
+        return Request(source, required=(*texts, *filter(None, terms)))
+
+
+def translate_document(
+    translator: Translator,
+    text: str,
+    options: DocumentOptions | None = None,
+    *,
+    on_progress: Progress | None = None,
+) -> DocumentResult:
+    """Return the translation of a document with its layout unchanged.
+
+    Outputs that lose placeholders or terms although they are required, or that cannot be forced because the
+    translator does not support required words, have a flag.
+    """
+    chosen = options or DocumentOptions()
+    return translate_documents(translator, [chosen.parse(text)], chosen, on_progress=on_progress)[0]
+
+
+def translate_documents(
+    translator: Translator,
+    documents: Sequence[Document],
+    options: DocumentOptions,
+    *,
+    on_progress: Progress | None = None,
+) -> list[DocumentResult]:
+    """Return the translations of documents that are already parsed; their segments share batches."""
+    if options.glossary.terms:
+        translator.check(translator.search, {"required"})
+    sources = [segment.source for document in documents for segment in document.segments]
+    outputs = iter(_translate(translator, sources, options, on_progress))
+    return [document.assemble([next(outputs) for _ in document.segments]) for document in documents]
+
+
+def _translate(
+    translator: Translator, sources: Sequence[str], options: DocumentOptions, on_progress: Progress | None
+) -> list[Hypothesis]:
+    """Return the output of each source, flagged if it lacks a placeholder or a term."""
+    finder = options.finder
+    needed = [Needed.of(source, finder, options.glossary) for source in sources]
+    outputs = _best(translator, [Request(source) for source in sources], on_progress)
+    if "required" in translator.capabilities:
+        faulty = [i for i, one in enumerate(needed) if one.missing(outputs[i].text, finder)]
+        requests = [needed[i].request(sources[i], translator) for i in faulty]
+        again = [(i, request) for i, request in zip(faulty, requests, strict=True) if request.required]
+        forced = _best(translator, [request for _, request in again], None)
+        for (i, _), hypothesis in zip(again, forced, strict=True):
+            if needed[i].missing(hypothesis.text, finder) < needed[i].missing(outputs[i].text, finder):
+                outputs[i] = hypothesis
+    return [
+        replace(output, flags=(*output.flags, *own.faults(output.text, finder)))
+        for output, own in zip(outputs, needed, strict=True)
+    ]
+
+
+def _best(translator: Translator, requests: list[Request], on_progress: Progress | None) -> list[Hypothesis]:
+    found = translator.translate(requests, on_progress=on_progress)
+    return [hypotheses[0] for hypotheses in found]
+
+
+class TermUse(NamedTuple):
+    """How often a term of the glossary was needed, and how often the output used it."""
+
+    term: Term
+    used: int
+    missed: int
+
+
+def term_report(results: Iterable[DocumentResult], glossary: Glossary) -> list[TermUse]:
+    """Return the terms that occurred in the sources, the most missed ones first."""
+    used, missed = Counter[Term](), Counter[Term]()
+    for one in chain.from_iterable(result.segments for result in results):
+        for term in glossary.find(one.segment.source):
+            (used if term.used_in(one.text) else missed)[term] += 1
+    found = [TermUse(term, used[term], missed[term]) for term in glossary.terms if used[term] or missed[term]]
+    return sorted(found, key=lambda use: -use.missed)
