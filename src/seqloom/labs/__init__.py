@@ -1,0 +1,1 @@
+"""Claims about sequence models as experiments: one module per claim, discovered by its file."""

@@ -1,0 +1,1 @@
+"""Framework of the labs: base class, discovery, stored results and reports."""

@@ -1,0 +1,38 @@
+"""Untrained models and random batches for experiments that need no training."""
+
+from __future__ import annotations
+
+import torch
+
+from seqloom.models.base import SequenceModel
+from seqloom.registry import architecture
+from seqloom.run.build import build_neural
+from seqloom.types import BOS, EOS, UNK, Batch, Vocabularies
+
+
+def untrained_model(name: str, *, vocabulary: int, seed: int, **settings: object) -> SequenceModel:
+    """Return a model with random weights that depend on the seed only, in evaluation mode."""
+    entry = architecture(name)
+    values = {"name": name, "size": "tiny", "dropout": 0.0, **entry.overrides, **settings}
+    torch.manual_seed(seed)
+    chosen = entry.settings.checked(values, "model", where="the lab")
+    return build_neural(chosen, Vocabularies(vocabulary, vocabulary, shared=True)).eval()
+
+
+def random_batch(
+    *, sentences: int, source_length: int, target_length: int, vocabulary: int, seed: int
+) -> Batch:
+    """Return pairs of random ids; lengths include EOS, and no row has padding."""
+    random = torch.Generator().manual_seed(seed)
+    end = torch.full((sentences, 1), EOS)
+    source = torch.randint(UNK + 1, vocabulary, (sentences, source_length - 1), generator=random)
+    target = torch.randint(UNK + 1, vocabulary, (sentences, target_length - 1), generator=random)
+    return Batch(
+        source=torch.cat((source, end), dim=1),
+        source_lengths=torch.full((sentences,), source_length),
+        index=torch.arange(sentences),
+        target_in=torch.cat((torch.full((sentences, 1), BOS), target), dim=1),
+        target_out=torch.cat((target, end), dim=1),
+        target_lengths=torch.full((sentences,), target_length),
+        target_tokens=sentences * target_length,
+    )
