@@ -25,6 +25,7 @@ from seqloom.inspect.cost import predict
 from seqloom.inspect.cost_measure import Measurement
 from seqloom.inspect.cost_picture import cost_by_length
 from seqloom.inspect.curves import LearningCurves
+from seqloom.inspect.gates import GateTrace, LayerGates
 from seqloom.inspect.gradient_picture import GradientComparison
 from seqloom.inspect.gradients import Curve, GradientFlow
 from seqloom.inspect.heads import HeadAttention
@@ -84,6 +85,16 @@ def heads(layers: int, count: int) -> HeadAttention:
         for layer in range(layers)
     ]
     return HeadAttention(SOURCE, TARGET, np.array(grid))
+
+
+def gates() -> GateTrace:
+    draw = np.random.default_rng(1)
+    maps = {name: draw.random((len(SOURCE), 24)) for name in ("forget", "input", "output")}
+    layers = [
+        LayerGates(name, "lstm", SOURCE, maps, draw.normal(size=(len(SOURCE), 24)))
+        for name in ("encoder 1 forward", "encoder 1 backward", "decoder 1")
+    ]
+    return GateTrace(tuple(layers))
 
 
 def aligned_pair() -> AlignedPair:
@@ -294,6 +305,7 @@ INSPECTIONS: dict[str, Callable[[], Inspection]] = {
     "attention-smallest": lambda: Attention(("a",), (END,), np.ones((1, 1))),
     "heads": lambda: heads(2, 4),
     "heads-many": lambda: heads(3, 8),
+    "gates": gates,
     "alignment": aligned_pair,
     "alignment-smallest": lambda: AlignedPair(["a"], ["b"], np.eye(1), np.eye(1), [(0, 0)]),
     "tree": tree,

@@ -13,6 +13,7 @@ from seqloom.cli.commands import Command, CommandGroup
 from seqloom.cli.figures import check_figure, write_figure
 from seqloom.cli.inspect_alignment import alignment
 from seqloom.cli.inspect_attention import attention
+from seqloom.cli.inspect_gates import gates
 from seqloom.cli.inspect_hmm import hmm
 from seqloom.cli.inspect_search import search
 from seqloom.cli.inspect_stacks import stacks
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
 
 app = typer.Typer(cls=CommandGroup, help="Look inside a model: attention, search, gradients, ...")
 app.command(cls=Command)(attention)
+app.command(cls=Command)(gates)
 app.command(cls=Command)(search)
 app.command(cls=Command)(alignment)
 app.command(cls=Command)(stacks)

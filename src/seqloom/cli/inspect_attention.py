@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seqloom.cli.figures import check_figure, write_figure
 from seqloom.cli.options import Checkpoint, Device, Json, Run, Style
-from seqloom.cli.output import print_json
-from seqloom.errors import SeqloomError
+from seqloom.cli.output import new_table, print_json, print_tables
+from seqloom.errors import SeqloomError, unknown
+
+_KINDS = ("cross", "encoder", "decoder")
+
+if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
+    from rich.table import Table
+
+    from seqloom.inspect.heads import HeadAttention
+    from seqloom.inspect.selfattention import SelfKind
+    from seqloom.types import DependencyTree
 
 
 def attention(
@@ -19,6 +29,14 @@ def attention(
     target: Annotated[
         str | None,
         typer.Option(metavar="TEXT", help="Target text.", show_default="translation by the model"),
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="cross (output to source), encoder or decoder (self-attention).",
+            show_default="cross, or that of a language model",
+        ),
     ] = None,
     layer: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Layer to show, from 1; needs --head.")
@@ -38,37 +56,82 @@ def attention(
     checkpoint: Checkpoint = None,
     device: Device = "auto",
 ) -> None:
-    """Show the attention from target to source tokens.
+    """Show attention weights, and the entropy of each head.
 
-    Shows all layers and heads, one head, or the mean of all heads.
+    Shows cross-attention or the self-attention of one side: all layers and heads, one head, or the mean of all
+    heads. The entropy of a row is 0 if all weight is on one token, and log n if it is uniform over n tokens.
 
-    Example:
+    Examples:
       seqloom inspect attention runs/de-en "ein Haus" --out attention.png
+      seqloom inspect attention runs/de-en "ein Haus" --kind encoder --json
     """
     from seqloom.cli.inspect_search import parse_tree
     from seqloom.inspect.attention import attention_text
-    from seqloom.inspect.heads import HeadAttention, head_attention
+    from seqloom.inspect.heads import HeadAttention
     from seqloom.inspect.labels import readable
-    from seqloom.run.load import load_decoder
     from seqloom.types import Head
 
     if (layer is None) != (head is None) or (mean and layer is not None):
         raise SeqloomError("--layer and --head belong together and exclude --mean.", "e.g. --layer 2 --head 1")
     check_figure(out, style, HeadAttention.formats)
+    if kind is not None and kind not in _KINDS:
+        raise unknown("kind of attention", kind, _KINDS)
+    attention = _measure(run, text, target, kind, parse_tree(heads, text), checkpoint, device)
+    chosen = Head(layer - 1, head - 1) if layer is not None and head is not None else None
+    shown = attention.one(chosen)
+    named = f"Attention ({attention.kind})"
+    if out and (chosen or mean):
+        which = f"of layer {layer}, head {head}" if chosen else "(mean of all layers and heads)"
+        write_figure(shown, out, style=style, title=f"{named} {which}: {readable(text)}")
+    elif out:
+        write_figure(attention, out, style=style, title=f"{named} of every layer and head: {readable(text)}")
+    if json_:
+        print_json(attention.to_dict(), compact=True)
+    elif not out:
+        print(attention_text(shown.source, shown.target, shown.weights.tolist()) + "\n")
+        print_tables(_entropies(attention))
+
+
+def _measure(
+    run: Path,
+    text: str,
+    target: str | None,
+    kind: str | None,
+    tree: DependencyTree | None,
+    checkpoint: str | None,
+    device: str,
+) -> HeadAttention:
+    """Return the attention of the run for a text."""
+    from seqloom.inspect.heads import head_attention
+    from seqloom.inspect.selfattention import check_is_distribution, default_kind, self_attention
+    from seqloom.run.load import load_decoder, load_run
+
+    opened = load_run(run, checkpoint=checkpoint, device=device)
+    check_is_distribution(opened)
+    chosen = kind or default_kind(opened)
+    if chosen != "cross":
+        side: SelfKind = "encoder" if chosen == "encoder" else "decoder"
+        return self_attention(opened, text, target, kind=side, heads=tree)
+    if default_kind(opened) != "cross":
+        raise SeqloomError(
+            f"The model {opened.config.model.name} reads one text, so it has no cross-attention.",
+            f"use --kind {default_kind(opened)}",
+        )
     translator = load_decoder(run, checkpoint=checkpoint, device=device)
-    attention = head_attention(translator, text, target, heads=parse_tree(heads, text))
+    attention = head_attention(translator, text, target, heads=tree)
     if attention is None:
         raise SeqloomError(
             "There is no attention to show.", "use a model with attention, and text that is not empty"
         )
-    chosen = Head(layer - 1, head - 1) if layer is not None and head is not None else None
-    shown = attention.one(chosen)
-    if out and (chosen or mean):
-        which = f"of layer {layer}, head {head}" if chosen else "(mean of all layers and heads)"
-        write_figure(shown, out, style=style, title=f"Attention {which}: {readable(text)}")
-    elif out:
-        write_figure(attention, out, style=style, title=f"Attention of every layer and head: {readable(text)}")
-    if json_:
-        print_json(attention.to_dict(), compact=True)
-    elif not out:
-        print(attention_text(shown.source, shown.target, shown.weights.tolist()))
+    return attention
+
+
+def _entropies(attention: HeadAttention) -> Table:
+    """Return the entropy of each head, a row per layer."""
+    layers, heads = attention.entropy.shape
+    names = [f"head {head + 1}" for head in range(heads)]
+    bound = f"log {len(attention.source)} = {math.log(len(attention.source)):.2f}"
+    table = new_table("layer", *names, title=f"Mean entropy in nats (uniform: {bound})", right=names)
+    for layer in range(layers):
+        table.add_row(str(layer + 1), *(f"{value:.2f}" for value in attention.entropy[layer]))
+    return table

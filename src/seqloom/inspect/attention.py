@@ -36,6 +36,7 @@ class Attention(Inspection):
     text: str = ""
     score: float | None = None
     units: tuple[str, str] = ("tokens", "tokens")  # of the source and of the target
+    sides: tuple[str, str] = ("source", "output")  # names of the columns and of the rows
 
     @classmethod
     def of(cls, hypothesis: Hypothesis) -> Attention:
@@ -79,7 +80,8 @@ class Attention(Inspection):
         return GridLabels(labels(self.source), labels(self.target))
 
     def _title(self) -> str:
-        return "Attention of each output token to the source"
+        columns, rows = self.sides
+        return f"Attention of each {rows} token to the {columns}"
 
     def _size(self) -> tuple[float, float]:
         return self.shown().names().page_size()
@@ -90,8 +92,8 @@ class Attention(Inspection):
         top = float(shown.weights.max()) or 1.0
         image = axes.imshow(shown.weights, cmap="Blues", vmin=0, vmax=top, aspect="auto")
         color_bar(figure, axes, image, "attention weight", {0: "0", top: f"{top:.2g}"})
-        source, target = shown.units
-        label_grid(axes, shown.names(), style, x=f"source {source}", y=f"output {target}")
+        x, y = (f"{side} {unit}" for side, unit in zip(shown.sides, shown.units, strict=True))
+        label_grid(axes, shown.names(), style, x=x, y=y)
 
 
 def _summed(grid: Weights, groups: Sequence[int]) -> Weights:

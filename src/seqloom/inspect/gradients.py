@@ -213,6 +213,8 @@ class _Probe:
         self._inputs.clear()
         self._states.clear()
         hidden: Tensor = self._model.unroll(batch)[0] if self._layers else self._model.hidden(batch)
+        # A language model reads the source with the same layers: keep the states of the target only.
+        del self._states[: len(self._states) - hidden.shape[1] * len(self._layers)]
         if len(self._inputs) < 2:
             raise _no_gradients(self._model, "does not have an embedding for each side")
         return hidden

@@ -7,18 +7,18 @@ from html import unescape
 
 END = "</s>"
 END_LABEL = "(end)"
+START = "<s>"
+START_LABEL = "(start)"
+_SPECIAL = {START: START_LABEL, END: END_LABEL}
 LONGEST_LABEL = 24  # characters
 _LETTER = 0.6  # width of a terminal cell of text, as a share of the font size: most letters are narrower
 
 
 def labels(tokens: Sequence[str]) -> list[str]:
     """Return readable tokens: SentencePiece's ▁ is removed if all tokens are words, otherwise shown as ·."""
-    words = [token for token in tokens if token != END]
+    words = [token for token in tokens if token not in _SPECIAL]
     all_words = all(len(token) > 1 and token.startswith("▁") for token in words)
-    return [
-        END_LABEL if token == END else _label(token.removeprefix("▁") if all_words else token)
-        for token in tokens
-    ]
+    return [_SPECIAL.get(token) or _label(token.removeprefix("▁") if all_words else token) for token in tokens]
 
 
 def _label(token: str) -> str:
@@ -52,7 +52,7 @@ def words_of(tokens: Sequence[str]) -> list[int]:
     """Return the word index of each token, from 0; a word begins with ▁."""
     numbers: list[int] = []
     for token in tokens:
-        begins = token.startswith("▁") or token == END
+        begins = token.startswith("▁") or token in _SPECIAL or tokens[len(numbers) - 1] == START
         numbers.append((numbers[-1] + begins) if numbers else 0)
     return numbers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +71,52 @@ def test_requests_that_cannot_be_shown_are_errors(
     done = command("inspect", "attention", runs / "pairs", *given)
     assert done.code == 2
     assert message in done.err
+
+
+@pytest.mark.parametrize(("name", "kind"), [("transformer", "encoder"), ("transformer", "decoder")])
+def test_self_attention_by_kind(shared_runs: Any, command: Command, name: str, kind: str) -> None:
+    run = shared_runs.build(name) / name
+    told = json.loads(command("inspect", "attention", run, "1 2", "--kind", kind, "--json").out)
+    assert (told["version"], told["kind"]) == (1, kind)
+    assert told["source"] == told["target"]
+
+
+def test_the_default_kind_is_that_of_the_language_model(runs: Path, command: Command) -> None:
+    for name, kind in (("lm", "decoder"), ("mlm", "encoder"), ("pairs", "cross")):
+        done = command("inspect", "attention", runs / name, TEXT, "--json")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["kind"] == kind
+
+
+def test_the_entropy_of_every_head_is_printed(runs: Path, command: Command) -> None:
+    assert "entropy" in command("inspect", "attention", runs / "pairs", TEXT).out
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("pairs", ("--kind", "encoder"), "no self-attention in an encoder"),
+        ("pairs", ("--kind", "heads"), "kind of attention"),
+        ("lm", ("--kind", "cross"), "has no cross-attention"),
+        ("lm", ("--target", "A DOG"), "takes no target"),
+        ("mlm", ("--target", "A DOG"), "does not depend on a target"),
+    ],
+)
+def test_kinds_that_a_model_does_not_have_are_errors(
+    runs: Path, command: Command, name: str, given: tuple[str, ...], message: str
+) -> None:
+    done = command("inspect", "attention", runs / name, TEXT, *given)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_raw_weights_are_not_shown_as_a_distribution(runs: Path, command: Command, tmp_path: Path) -> None:
+    raw = Path(shutil.copytree(runs / "pairs", tmp_path / "raw", symlinks=True))
+    lines = (raw / "config.yaml").read_text().splitlines()[:-1]  # without the checksum
+    config = "\n".join(lines).replace("attention_weights: softmax", "attention_weights: raw")
+    (raw / "config.yaml").write_text(config + "\n")
+    for kind in ("cross", "encoder", "decoder"):
+        done = command("inspect", "attention", raw, TEXT, "--kind", kind)
+        assert done.code == 2
+        assert "model.attention_weights=raw" in done.err and "do not sum" in done.err.replace("\n", " ")
+    assert "attention" in command("translate", raw, "--alignment", "--json", given=TEXT).err
