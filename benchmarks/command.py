@@ -1,10 +1,11 @@
-"""Code shared by all benchmarks: the data folder, figure options, error messages without a traceback."""
+"""Code shared by all benchmarks: the data folder, figure options, error messages, failed contestants."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from seqloom import SeqloomError
@@ -23,6 +24,33 @@ def run_command(main: Callable[[], None]) -> None:
     except SeqloomError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
+
+
+class Failures:
+    """Contestants that failed; the benchmark continues without them, and exits with an error at the end."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, SeqloomError] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._errors
+
+    @contextmanager
+    def collect(self, name: str) -> Iterator[None]:
+        """Keep the error of a contestant instead of stopping the benchmark."""
+        try:
+            yield
+        except SeqloomError as error:
+            self._errors[name] = error
+            print(f"{name} failed: {error}", file=sys.stderr, flush=True)
+
+    def raise_if_any(self) -> None:
+        """Raise an error that names all contestants that failed."""
+        if self._errors:
+            names = ", ".join(self._errors)
+            raise SeqloomError(
+                f"These systems failed: {names}.", "their messages are above; the results are of the others"
+            )
 
 
 def add_figure_options(parser: argparse.ArgumentParser, *, required: bool = False) -> None:

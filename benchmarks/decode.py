@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from command import run_command
+from command import Failures, run_command
 from decoders import OURS, PLAIN, SYSTEMS, TORCH, Decoder, Result, Setup, run_decoder
 from machine import Machine, describe
 from rich import box
@@ -102,17 +102,25 @@ def train_if_missing(folder: Path, data: Path, steps: int) -> Path:
 
 
 def compare(
-    decoders: Mapping[str, Decoder], setup: Setup, lines: Sequence[str], repeats: int, single: int
+    decoders: Mapping[str, Decoder],
+    setup: Setup,
+    lines: Sequence[str],
+    repeats: int,
+    single: int,
+    failures: Failures,
 ) -> dict[str, list[Result]]:
-    """Return the results of every system. The systems take turns, `repeats` times."""
+    """Return the results of every system that did not fail. The systems take turns, `repeats` times."""
     results: dict[str, list[Result]] = {name: [] for name in decoders}
     for repeat in range(repeats):
         for name, decoder in decoders.items():
+            if name in failures:
+                continue
             print(f"round {repeat + 1} of {repeats}: {name} …", file=sys.stderr, flush=True)
             folder = setup.work / f"{name}-{repeat}"
             folder.mkdir()
-            results[name].append(run_decoder(decoder, setup, lines, BEAMS, single=single, folder=folder))
-    return results
+            with failures.collect(name):
+                results[name].append(run_decoder(decoder, setup, lines, BEAMS, single=single, folder=folder))
+    return {name: runs for name, runs in results.items() if runs}
 
 
 def summarise(
@@ -256,7 +264,8 @@ def main() -> None:
         _confine(options.threads)
         setup = Setup(run, work, options.environments, options.threads, options.batch)
         decoders = {name: make(setup) for name, make in SYSTEMS.items() if name in options.only}
-        results = compare(decoders, setup, sources, options.repeats, options.single)
+        failures = Failures()
+        results = compare(decoders, setup, sources, options.repeats, options.single, failures)
         model = Run.open(run).config().model.model_dump(mode="json")
         vocabulary = setup.tokenizers.target.size
     summaries = summarise(decoders, results, references)
@@ -273,6 +282,7 @@ def main() -> None:
             "runs": {name: [_without_outputs(result) for result in runs] for name, runs in results.items()},
         }
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    failures.raise_if_any()
 
 
 if __name__ == "__main__":

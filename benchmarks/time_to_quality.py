@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from checkpoints import TOOLKITS
-from command import add_figure_options, run_command
+from command import Failures, add_figure_options, run_command
 from decoders import run_decoder
 from machine import describe
 from quality_report import draw, show, summarise
@@ -203,9 +203,12 @@ def main() -> None:
             checkpoint_every=options.every,
         )
         series = Series(workload, model, options.environments, options.folder, options.records, work)
+        failures = Failures()
         for name in options.only:
-            measure(series, name, target=options.bleu, beam=options.beam, stride=options.stride)
+            with failures.collect(name):
+                measure(series, name, target=options.bleu, beam=options.beam, stride=options.stride)
         _report(options, series.keys())
+    failures.raise_if_any()
 
 
 def _report(options: argparse.Namespace, keys: Mapping[str, object]) -> None:

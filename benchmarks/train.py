@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from command import run_command
+from command import Failures, run_command
 from machine import Machine, describe, probe
 from measure import Measurement
 from ours import seqloom
@@ -87,7 +87,12 @@ TOOLKITS: dict[str, dict[str, Toolkit]] = {
 
 
 def compare(
-    workload: Workload, toolkits: dict[str, Toolkit], environments: Path, work: Path, repeats: int
+    workload: Workload,
+    toolkits: dict[str, Toolkit],
+    environments: Path,
+    work: Path,
+    repeats: int,
+    failures: Failures,
 ) -> tuple[list[Measurement], list[float], str]:
     """Run the toolkits in turn, `repeats` times; return measurements, matrix product rates, torch version."""
     measurements, rates, torch = [], [], ""
@@ -95,10 +100,13 @@ def compare(
         rate, torch = probe(workload.threads)
         rates.append(rate)
         for name, run in toolkits.items():
+            if name in failures:
+                continue
             folder = work / f"{name}-{repeat}"
             folder.mkdir()
             print(f"round {repeat + 1} of {repeats}: {name} …", file=sys.stderr, flush=True)
-            measurements.append(run(workload, environments, folder))
+            with failures.collect(name):
+                measurements.append(run(workload, environments, folder))
     return measurements, rates, torch
 
 
@@ -210,11 +218,14 @@ def main() -> None:
     options = parse()
     model, toolkits = MODELS[options.model], TOOLKITS[options.model]
     chosen = {name: run for name, run in toolkits.items() if name in (options.only or toolkits)}
+    failures = Failures()
     with tempfile.TemporaryDirectory(prefix="seqloom-benchmark-") as temporary:
         work = Path(temporary)
         corpus = prepare_corpus(find_multi30k(os.environ), work / "corpus", vocabulary=8000)
         workload = Workload(corpus, options.seconds, options.warmup, options.threads, options.batch_tokens)
-        measurements, rates, torch = compare(workload, chosen, options.environments, work, options.repeats)
+        measurements, rates, torch = compare(
+            workload, chosen, options.environments, work, options.repeats, failures
+        )
     machine, summaries = describe(options.threads, torch), summarise(measurements)
     limit = Limit(statistics.median(rates), flops_per_target_token(model, corpus))
     show(machine, workload, limit, summaries)
@@ -238,6 +249,7 @@ def main() -> None:
             "runs": [asdict(measurement) for measurement in measurements],
         }
         options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    failures.raise_if_any()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from seqloom.cli.data_clean import clean
 from seqloom.cli.figures import check_figure, write_figure
 from seqloom.cli.options import Json, OutputFile, Source, SourceColumn, Style, Target, TargetColumn
 from seqloom.cli.output import new_table, print_json, print_tables
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, require_known
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from rich.table import Table
@@ -30,6 +30,9 @@ app = typer.Typer(cls=CommandGroup, help="Check, clean, show, download or genera
 Format = Annotated[
     str | None, typer.Option(help="Table format: tsv, csv, jsonl or parquet.", show_default="by suffix")
 ]
+
+_COUNT = 10_000  # lines of a task, unless another number is given
+_CONTRASTS = 1000  # held out from the text, unless another number is given
 
 
 @app.command(cls=Command)
@@ -161,24 +164,85 @@ def get(
 def make(
     task: Annotated[
         str,
-        typer.Argument(help="Task: copy, reverse, sort, addition, recall, needles, dates or numbers."),
+        typer.Argument(
+            help="Task: copy, reverse, sort, addition, recall, needles, dates, numbers or docstrings. "
+            "Text tasks: agreement, tickets."
+        ),
     ],
-    count: Annotated[int, typer.Option(min=1, metavar="N", help="Number of pairs.")] = 10_000,
+    count: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Number of pairs.", show_default="10,000; docstrings: all"),
+    ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 1,
     out: OutputFile = None,
+    contrast: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="File for contrasts that are not in the text, for seqloom evaluate --contrast."
+        ),
+    ] = None,
+    contrasts: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Number of contrasts.", show_default="1000")
+    ] = None,
 ) -> None:
-    """Generate pairs of a synthetic task as TSV.
+    """Generate pairs of a synthetic task, or a text.
 
-    Example:
+    Writes pairs as TSV, and texts with a file of contrasts for seqloom evaluate --contrast.
+
+    docstrings collects pairs of description and first line from the docstrings of the installed packages. Its
+    --out is a folder for train.tsv, valid.tsv and test.tsv, which have no package in common, and report.json.
+
+    Examples:
       seqloom data make reverse --count 20000 --out reverse.tsv
+      seqloom data make agreement --out text.txt --contrast contrasts.tsv
+      seqloom data make docstrings --out docstrings
     """
-    from seqloom.data.tasks import generate
+    from seqloom.data.tasks import TASKS, generate
+    from seqloom.data.tasks.contrastive import CONTRASTIVE_TASKS
     from seqloom.outputs import output
 
-    examples = generate(task, count, seed)
+    require_known("task", task, [*TASKS, "docstrings", *CONTRASTIVE_TASKS])
+    if contrasts is not None and contrast is None:
+        raise SeqloomError("--contrasts needs a file for the contrasts.", "add --contrast FILE")
+    if contrast is not None and task not in CONTRASTIVE_TASKS:
+        raise SeqloomError(
+            f"The task {task} has no contrasts.", f"use one of {', '.join(CONTRASTIVE_TASKS)}, or leave it out"
+        )
+    if task == "docstrings":
+        _make_docstrings(out, seed, count)
+        return
+    if task in CONTRASTIVE_TASKS:
+        _make_text(task, count or _COUNT, seed, out, contrast, contrasts or _CONTRASTS)
+        return
+    examples = generate(task, count or _COUNT, seed)
     with output(out) as file:
         for example in examples:
             file.write(f"{example.source}\t{example.target}\n")
+
+
+def _make_text(
+    task: str, count: int, seed: int, out: Path | None, contrast: Path | None, contrasts: int
+) -> None:
+    """Write the text of a task and, if a file for them is given, contrasts that are not in the text."""
+    from seqloom.data.contrasts import write_contrasts
+    from seqloom.data.tasks.contrastive import generate_contrasts
+    from seqloom.outputs import output
+
+    held_out = contrasts if contrast else 0
+    drawn = list(generate_contrasts(task, count + held_out, seed))
+    with output(out) as file:
+        file.writelines(f"{one.right}\n" for one in drawn[held_out:])
+    if contrast:  # drawn first, so that short sentences are not all in the text
+        write_contrasts(contrast, drawn[:held_out])
+
+
+def _make_docstrings(out: Path | None, seed: int, count: int | None) -> None:
+    from seqloom.docstrings import make_docstrings
+
+    if out is None:
+        raise SeqloomError("The task docstrings writes several files.", "name a folder: --out docstrings")
+    counts = make_docstrings(out, seed=seed, count=count)
+    typer.echo(counts.summary(), err=True)
 
 
 def _corpora(

@@ -40,6 +40,7 @@ from seqloom.cli.options import (
 from seqloom.cli.options import Run as RunArgument
 from seqloom.cli.output import print_flag_counts, print_json, print_tables
 from seqloom.cli.processes import Processes, launch
+from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.evaluate.report import Report
@@ -54,13 +55,15 @@ class Translated(NamedTuple):
 
 
 def evaluate(
+    context: typer.Context,
     run: RunArgument,
     files: Annotated[list[str] | None, typer.Argument(metavar="FILE", help="Tables of test pairs.")] = None,
     metrics: Annotated[
         str,
         typer.Option(
             metavar="NAMES",
-            help="Metrics, separated by commas: bleu, chrf, ter, exact, exact:raw, error, per, wer, cer, ...",
+            help="Metrics, separated by commas: bleu, chrf, ter, exact, exact:raw, error, per, wer, cer, "
+            "rouge1, rouge2, rougel, distinct1, distinct2, ...",
         ),
     ] = "bleu,chrf",
     source: Source = None,
@@ -93,6 +96,22 @@ def evaluate(
     ] = None,
     ensemble: Ensemble = None,
     ensemble_space: EnsembleSpace = "probability",
+    explain: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="LINE",
+            help="Take BLEU apart for this line: matched n-grams, precisions, brevity penalty.",
+        ),
+    ] = None,
+    contrast: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Score given texts instead of translating, and count how often the right one of two wins: "
+            "TSV with the columns source, right, wrong, kind, distance.",
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="File for the translations.")] = None,
     plot: Annotated[
         Path | None,
@@ -120,14 +139,30 @@ def evaluate(
       seqloom evaluate runs/de-en test.tsv --metrics bleu,chrf
       seqloom evaluate runs/de-en --source test.de --target test.en
       seqloom evaluate runs/new test.tsv --compare runs/old
+      seqloom evaluate runs/lm --contrast agreement.tsv
     """
+    if contrast is not None:
+        from seqloom.cli.evaluate_contrast import evaluate_contrast, refuse_other_options
+
+        refuse_other_options(context)
+        evaluate_contrast(
+            run,
+            contrast,
+            ensemble=ensemble or (),
+            space=ensemble_space,
+            checkpoint=checkpoint,
+            device=device,
+            as_json=json_,
+        )
+        return
     from seqloom.cli.strategy import choose_strategy
     from seqloom.data.testset import read_testset
     from seqloom.decode.distributed import distributed
     from seqloom.decode.select import load_translator
     from seqloom.decode.translator import requests_for
     from seqloom.distributed.process_group import ProcessGroup, init_process_group
-    from seqloom.evaluate.metrics import parse_metrics
+    from seqloom.evaluate.explain import bleu_of, explain_bleu
+    from seqloom.evaluate.metrics import parse_metrics, sentence_metric
     from seqloom.evaluate.report import as_tables, make_report
     from seqloom.evaluate.versus import as_table, versus
     from seqloom.outputs import check_can_write, write_output
@@ -136,6 +171,8 @@ def evaluate(
     from seqloom.run.directory import Run
 
     chosen = parse_metrics(metrics)
+    for metric in chosen if compare else ():
+        sentence_metric(metric)  # raises before anything is translated
     check_figure(plot, style)
     if out:
         check_can_write(out)
@@ -154,6 +191,11 @@ def evaluate(
         group_by_source=group_by_source,
     )
 
+    explained = bleu_of(chosen) if explain else None
+    if explain and explain > len(test.sources):
+        raise SeqloomError(
+            f"--explain {explain}: {test.name} has only {len(test.sources):,} lines.", "choose a smaller number"
+        )
     search, strategy_settings = strategy_options(set_ or ())
     decoding = choose_strategy(locals(), named=strategy, options=strategy_settings, search=search)
     if engine == "auto" and not decoding.is_beam_search:
@@ -213,6 +255,9 @@ def evaluate(
         )
         for other, system, report in zip(compare or (), systems[1:], reports[1:], strict=True)
     ]
+    explanation = None
+    if explain and explained:
+        explanation = explain_bleu(explained, explain, systems[0].texts, test.references)
     for system in systems:
         print_flag_counts(system.flags, len(system.texts), system.settings["run"])
     if out:
@@ -221,9 +266,12 @@ def evaluate(
         _draw(plot, style, [(run, *(ensemble or ())), *((other,) for other in compare or ())], reports)
     if json_:
         against = {"against": [comparison.as_dict() for comparison in comparisons]} if comparisons else {}
-        print_json({**reports[0].as_dict(), **against})
+        parts = {"explain": explanation.as_dict()} if explanation else {}
+        print_json({**reports[0].as_dict(), **against, **parts})
     else:
         print_tables(as_tables(reports[0]), *map(as_table, comparisons))
+        if explanation:
+            print(explanation.to_text())
 
 
 def _draw(plot: Path, style: str, systems: Sequence[Sequence[Path]], reports: Sequence[Report]) -> None:

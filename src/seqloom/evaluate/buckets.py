@@ -18,7 +18,6 @@ from seqloom.evaluate.metrics import (
     checked_references,
     one_metric,
     score,
-    statistics_of,
 )
 
 # Quintiles: few enough for a meaningful interval in each bucket of a test set of a thousand sentences.
@@ -67,14 +66,15 @@ def by_length(
             "give one source per hypothesis",
         )
     chosen = one_metric(metric)
-    statistics = statistics_of(chosen, hypotheses, checked)
     lengths, unit = measure(measured)
     if edges is None:
         edges = [int(edge) for edge in np.quantile(lengths, QUANTILES, method="higher")]
     indices = np.searchsorted(np.unique(edges), lengths, side="right")  # (N,) index of the bucket
     buckets = []
-    for rows in (np.flatnonzero(indices == index) for index in np.unique(indices)):
-        part = score(chosen, statistics[rows], [checked[row] for row in rows], bootstrap, seed)
+    for rows in (np.flatnonzero(indices == index).tolist() for index in np.unique(indices)):
+        expected = [checked[row] for row in rows]
+        statistics = chosen.corpus_statistics([hypotheses[row] for row in rows], expected)
+        part = score(chosen, statistics, expected, bootstrap, seed)
         buckets.append(Bucket(int(lengths[rows].min()), int(lengths[rows].max()), unit, part))
     return buckets
 

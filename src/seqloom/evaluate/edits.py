@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from seqloom import __version__
 from seqloom.evaluate.resample import Matrix
+from seqloom.evaluate.sentence_metric import SentenceMetric, own_signature
 
 
 def plain_edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
@@ -29,13 +29,11 @@ with suppress(ImportError):  # the extra `fast`: the same result, many times fas
 
 
 @dataclass(frozen=True)
-class ErrorRate:
+class ErrorRate(SentenceMetric):
     """Edits per reference token in percent; tokens are separated by white space, or characters."""
 
-    name: str
-    label: str
-    unit: str  # "space" or "char"
     higher_is_better: bool = False
+    unit: str = "space"  # or "char"
 
     def tokens(self, text: str) -> Sequence[str]:
         words = text.split()
@@ -58,15 +56,13 @@ class ErrorRate:
 
 
 @dataclass(frozen=True)
-class ExactMatch:
+class ExactMatch(SentenceMetric):
     """Percentage of sentences that equal one of their references or, for an error rate, that do not.
 
     Runs of white space count as one space and the ends are trimmed, unless `raw` is set.
     """
 
-    name: str
-    label: str
-    higher_is_better: bool  # False: count the wrong sentences
+    # higher_is_better=False: count the wrong sentences
     raw: bool = False  # white space must match, too: indentation and line breaks
 
     def statistics(self, hypothesis: str, references: Sequence[str]) -> list[float]:
@@ -84,12 +80,3 @@ class ExactMatch:
     def signature(self, *, nrefs: int | None, bootstrap: int, seed: int) -> str:
         facts = {"case": "mixed", **({"space": "raw"} if self.raw else {}), "refs": "any"}
         return own_signature(self.name, facts, nrefs=nrefs, bootstrap=bootstrap, seed=seed)
-
-
-def own_signature(name: str, facts: dict[str, str], *, nrefs: int | None, bootstrap: int, seed: int) -> str:
-    """Return a signature in the style of sacreBLEU, name|key:value|..., for metrics that are not part of it."""
-    sampled = {"bs": str(bootstrap), "seed": str(seed)} if bootstrap else {}
-    pairs = {"nrefs": "var" if nrefs is None else str(nrefs), **sampled, **facts}
-    return "|".join(
-        [name, *(f"{key}:{value}" for key, value in pairs.items()), f"version:seqloom-{__version__}"]
-    )

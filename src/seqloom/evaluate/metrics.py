@@ -1,7 +1,8 @@
 """Metrics by name, and scores with a signature and a bootstrap interval.
 
 A metric is a sum of per-sentence statistics and a function of the sum. Everything else follows from that: the
-interval and the paired test resample the per-sentence statistics and do not need the text.
+interval and the paired test resample the per-sentence statistics and do not need the text. Metrics whose
+statistics depend on the other sentences have neither: they are not a `SentenceMetric`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import numpy as np
 
 from seqloom.errors import SeqloomError, unknown
 from seqloom.evaluate import sacre
+from seqloom.evaluate.diversity import DistinctNgrams
 from seqloom.evaluate.edits import ErrorRate, ExactMatch
 from seqloom.evaluate.resample import Matrix, interval, resampled_totals
+from seqloom.evaluate.rouge import Rouge
+from seqloom.evaluate.sentence_metric import SentenceMetric
 from seqloom.text.normalize import check_unicode
 
 SEED = 12345
@@ -33,8 +37,8 @@ class Metric(Protocol):
     @property
     def higher_is_better(self) -> bool: ...
 
-    def statistics(self, hypothesis: str, references: Sequence[str]) -> Sequence[float]:
-        """Return the statistics that one sentence adds to the sum."""
+    def corpus_statistics(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Matrix:
+        """Return the statistics that each sentence adds to the sum, (N, K)."""
         ...
 
     def compute(self, total: Matrix) -> float:
@@ -79,6 +83,11 @@ METRICS: dict[str, Callable[[], Metric]] = {
     "per": lambda: ErrorRate("per", "PER", unit="space"),
     "wer": lambda: ErrorRate("wer", "WER", unit="space"),
     "cer": lambda: ErrorRate("cer", "CER", unit="char"),
+    "rouge1": lambda: Rouge("rouge1", "ROUGE-1", higher_is_better=True, size=1),
+    "rouge2": lambda: Rouge("rouge2", "ROUGE-2", higher_is_better=True, size=2),
+    "rougel": lambda: Rouge("rougel", "ROUGE-L", higher_is_better=True),
+    "distinct1": lambda: DistinctNgrams("distinct1", "distinct-1", size=1),
+    "distinct2": lambda: DistinctNgrams("distinct2", "distinct-2", size=2),
 }
 
 
@@ -103,6 +112,17 @@ def one_metric(metric: str | Metric) -> Metric:
     return chosen[0]
 
 
+def sentence_metric(metric: str | Metric) -> SentenceMetric:
+    """Return the metric; raise if it has no statistics of single sentences."""
+    chosen = one_metric(metric)
+    if not isinstance(chosen, SentenceMetric):
+        raise SeqloomError(
+            f"{chosen.name} is defined for all outputs together and has no test of significance.",
+            "choose another metric to compare or select systems, such as bleu",
+        )
+    return chosen
+
+
 def evaluate(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
@@ -120,7 +140,8 @@ def evaluate(
         )
     chosen = parse_metrics(metrics) if isinstance(metrics, str) else metrics
     return [
-        score(metric, statistics_of(metric, hypotheses, checked), checked, bootstrap, seed) for metric in chosen
+        score(metric, metric.corpus_statistics(hypotheses, checked), checked, bootstrap, seed)
+        for metric in chosen
     ]
 
 
@@ -129,7 +150,7 @@ def score(
 ) -> Score:
     """Return the score and interval of sentences with these statistics, (N, K)."""
     low, high = None, None
-    if bootstrap:
+    if bootstrap and isinstance(metric, SentenceMetric):
         totals = resampled_totals(statistics, bootstrap=bootstrap, seed=seed)
         low, high = interval(computed(metric, totals))
     counts = {len(alternatives) for alternatives in references}
@@ -144,12 +165,6 @@ def score(
         higher_is_better=metric.higher_is_better,
         label=metric.label,
     )
-
-
-def statistics_of(metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Matrix:
-    """Return the statistics of each sentence, (N, K)."""
-    pairs = zip(hypotheses, references, strict=True)
-    return np.array([metric.statistics(*pair) for pair in pairs], dtype=np.float64)
 
 
 def computed(metric: Metric, totals: Matrix) -> Matrix:

@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 
 from seqloom import __version__
 from seqloom.evaluate.resample import Matrix
+from seqloom.evaluate.sentence_metric import SentenceMetric
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Scorer
+    from sacrebleu.metrics.bleu import BLEUScore
 
 # Tokenizers that work offline and without additional packages.
 TOKENIZERS = ("13a", "none", "char", "intl", "zh")
 
 
 @dataclass(frozen=True)
-class SacreMetric:
+class SacreMetric(SentenceMetric):
     """Metric of sacreBLEU, split into the statistics of a sentence and the score of their sum."""
 
-    name: str
-    label: str
-    higher_is_better: bool
     scorer: Scorer
 
     def statistics(self, hypothesis: str, references: Sequence[str]) -> list[float]:
@@ -33,6 +32,15 @@ class SacreMetric:
     def compute(self, total: Matrix) -> float:
         """Return the corpus score of summed statistics, 0 to 100 (TER may be higher)."""
         return float(self.scorer._compute_score_from_stats(total.tolist()).score)
+
+    def bleu_score(self, total: Sequence[float]) -> BLEUScore:
+        """Return BLEU of summed statistics with its parts."""
+        found: BLEUScore = self.scorer._compute_score_from_stats([int(value) for value in total])
+        return found
+
+    def tokens(self, text: str) -> list[str]:
+        """Return the tokens that BLEU counts."""
+        return list(self.scorer._preprocess_segment(text).split())
 
     def signature(self, *, nrefs: int | None, bootstrap: int, seed: int) -> str:
         """Return sacreBLEU's signature, with the resampling settings and the version of seqloom."""

@@ -15,8 +15,7 @@ from seqloom.evaluate.metrics import (
     Metric,
     checked_references,
     computed,
-    one_metric,
-    statistics_of,
+    sentence_metric,
 )
 from seqloom.evaluate.resample import interval, resampled_totals
 
@@ -66,9 +65,9 @@ def compare(
     """
     if bootstrap < 1:
         raise SeqloomError(f"A comparison needs at least 1 bootstrap sample, got {bootstrap}.", "use 1000")
-    chosen = one_metric(metric)
+    chosen = sentence_metric(metric)
     statistics = [
-        statistics_of(chosen, system, checked_references(system, references))
+        chosen.corpus_statistics(system, checked_references(system, references))
         for system in (hypotheses_a, hypotheses_b)
     ]
     a, b = (chosen.compute(matrix.sum(axis=0)) for matrix in statistics)

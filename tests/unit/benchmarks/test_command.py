@@ -30,3 +30,22 @@ def test_a_figure_that_cannot_be_drawn_is_refused_at_the_start(
 ) -> None:
     with pytest.raises(SeqloomError, match=value.lstrip("x")):
         parser.parse_args([option, value])
+
+
+def test_a_failed_contestant_keeps_the_results_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    failures = importlib.import_module("command").Failures()
+    results = []
+    for name in ("first", "second", "third"):
+        with failures.collect(name):
+            if name == "second":
+                raise SeqloomError("It made too few updates.", "give it more minutes")
+            results.append(name)
+    assert results == ["first", "third"]
+    assert "second" in failures and "first" not in failures
+    assert "second failed: It made too few updates." in capsys.readouterr().err
+    with pytest.raises(SeqloomError, match="failed: second"):
+        failures.raise_if_any()
+
+
+def test_nothing_is_raised_without_failures() -> None:
+    importlib.import_module("command").Failures().raise_if_any()

@@ -69,6 +69,8 @@ def test_perfect_outputs_get_perfect_scores() -> None:
     lines = ["Two dogs run in the park .", "A man sleeps on a red sofa ."]
     for name in METRICS:
         (score,) = evaluate(lines, [[line] for line in lines], name)
+        if name.startswith("distinct"):  # depends on the outputs alone
+            continue
         assert score.value == pytest.approx(100 if score.higher_is_better else 0)
         assert score.low == pytest.approx(score.value)
         assert score.high == pytest.approx(score.value)
