@@ -123,7 +123,7 @@ def compose_with_plan(
         raise SeqloomError(
             f"--minutes cannot be used: the model {entry.name} is not trained by gradient.", "remove --minutes"
         )
-    if mode == "auto" and not entry.fitted and entry.task == "translate" and given.data.noise.kind == "none":
+    if mode == "auto" and not entry.fitted and entry.task.planned and given.data.noise.kind == "none":
         plan = make_plan(tree, minutes=minutes)
         return from_options(with_options(tree, plan.values), where="the plan"), plan
     _check_limits(tree, minutes)

@@ -46,6 +46,11 @@ class Situation:
         return self.words and self.data.target.is_closed
 
     @property
+    def tagged_words(self) -> bool:
+        """Sources are single words with feature tags, such as lemmas to inflect."""
+        return self.words and self.data.tags_per_line > 1
+
+    @property
     def sentences(self) -> bool:
         """Sources are text of several words."""
         return not self.words and not self.symbols and not self.data.frames
@@ -156,6 +161,10 @@ TEXT = (
 
 # Model: architecture and size for the amount of data
 MODEL = (
+    Rule({"model.name": "transformer"}, lambda s: s.tagged_words,
+         "words with {data.tags} different tags", _WU),
+    Rule({"model.tag_positions": False}, lambda s: s.tagged_words and not s.recurrent,
+         "the order of tags has no meaning", _WU),
     Rule({"model.name": "lstm-bilinear"}, lambda s: s.words,
          "on short lines an LSTM learns faster than a Transformer", _CMUDICT),
     Rule({"model.name": "lstm-additive", "model.size": "tiny", "model.dropout": 0.5}, lambda s: s.data.frames,
@@ -168,6 +177,8 @@ MODEL = (
          lambda s: s.recurrent, _PAIRS, _CMUDICT),
     Rule({"model.width": 128, "model.layers": 2, "model.heads": 8, "model.ffn": 256, "model.dropout": 0.1},
          lambda s: s.symbols, "closed vocabularies", _SCAN),
+    Rule({"model.width": 128, "model.layers": 3, "model.heads": 4, "model.ffn": 512, "model.dropout": 0.3},
+         lambda s: s.tagged_words, "words with tags", _DEFAULTS),
     Rule({"model.width": 128, "model.layers": 4, "model.heads": 4, "model.ffn": 256, "model.dropout": 0.3},
          _pairs_below(60_000), _PAIRS, _ARAABI),
     Rule({"model.width": 256, "model.layers": 3, "model.heads": 4, "model.ffn": 1024, "model.dropout": 0.2},
@@ -176,7 +187,7 @@ MODEL = (
          lambda s: s.data.pairs >= 1_000_000 and (s.minutes or 0) >= 600, _PAIRS, _VASWANI),
     Rule({"model.width": 256, "model.layers": 3, "model.heads": 4, "model.ffn": 1024, "model.dropout": 0.1},
          _always, _PAIRS, _ARAABI),
-    Rule({"train.batch_tokens": 512}, lambda s: s.words and s.data.pairs < 30_000,
+    Rule({"train.batch_tokens": 512}, lambda s: s.words and s.recurrent and s.data.pairs < 30_000,
          "few and short lines; small batches give more updates", _DEFAULTS),
     Rule({"train.batch_tokens": 1024}, lambda s: s.words or s.symbols,
          "short lines; small batches give more updates", _CMUDICT),

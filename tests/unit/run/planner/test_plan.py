@@ -84,6 +84,14 @@ def test_a_third_column_of_tags_is_used(tmp_path: Path, draw: random.Random) -> 
     assert plan.data.tags == 5
     config = from_options(with_options(tree, plan.values))
     assert config.data.tags_column == "3"
+    assert (config.model.name, plan.values["model.tag_positions"]) == ("transformer", False)
+
+
+def test_words_with_tags_keep_a_recurrent_model_that_is_given(tmp_path: Path, draw: random.Random) -> None:
+    rows = [(_word(draw), _word(draw), draw.choice(["V;PST;SG", "N;PL"])) for _ in range(50)]
+    tree = with_options(_write(tmp_path / "forms.tsv", iter(rows)), {"model.name": "lstm-bilinear"})
+    values = make_plan(tree).values
+    assert "model.name" not in values and "model.tag_positions" not in values
 
 
 def test_indented_targets_are_code(tmp_path: Path, draw: random.Random) -> None:
