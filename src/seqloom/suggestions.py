@@ -51,6 +51,7 @@ FOREIGN_NAMES = {
     "train.schedule": "lr_scheduler lr_scheduler_type learning_rate_scheduler_type scheduling decay_method "
     "scheduler",
     "train.warmup": "warmup_updates warmup_steps lr_warmup learning_rate_warmup num_warmup_steps",
+    "train.optimizer": "optim optimiser optim_type",
     "train.betas": "adam_betas optimizer_betas optimizer_params",
     "train.clip": "clip_norm max_grad_norm clip_grad_norm gradient_clipping_threshold grad_clip gradient_clip "
     "gradient_clip_val",

@@ -15,8 +15,9 @@ import torch
 from seqloom.data.batching import collate_ids
 from seqloom.models.language import LanguageModelSettings
 from seqloom.models.recurrent import RecurrentSettings
+from seqloom.models.recurrent_language import RecurrentLanguageSettings
 from seqloom.models.transformer import TransformerSettings
-from seqloom.registry import Architecture, architectures
+from seqloom.registry import FILL, Architecture, architectures
 from seqloom.statistical.hmm.tagger import TaggerSettings
 from seqloom.types import PAD, Batch, Vocabularies
 from support.step_models import FITTED, SHALLOW, fitted
@@ -47,12 +48,16 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "monotonic": {"window": "monotonic", "window_size": 2},
         "predictive": {"window": "predictive", "window_size": 2},
         "relu": {"cell": "rnn", "activation": "relu"},
+        "sigmoid": {"cell": "rnn", "activation": "sigmoid"},
         "identity": {"cell": "rnn", "activation": "identity"},
         "forward": {"direction": "forward", "context": "last"},
         "residual": {"layers": 3, "decoder_layers": 4, "residual": True},
         "steps": {"kernel": "steps"},
         "orthogonal": {"init": "orthogonal", "forget_bias": 1.0},
         "start-state": {"start": "state"},
+        "start-copy": {"start": "copy", "layers": 2, "decoder_layers": 3},
+        "encoder-width": {"encoder_width": 40, "layers": 2, "residual": True},
+        "raw": {"attention_weights": "raw", "score": "scaled-dot", "input_feeding": True},
     },
     "transformer": {
         "no-positions": {"positions": "none"},
@@ -72,10 +77,15 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
             "relative_distance": 2,
         },
         "unscaled": {"scaled": False},
+        "no-attention-bias": {"attention_bias": False},
+        "raw": {"attention_weights": "raw"},
         "tags": {"tag_positions": False},
         "tags-learned": {"tag_positions": False, "positions": "learned", "max_length": 12},
         "window": {"encoder": {"attention": "window", "window": 1, "block": 2}},
         "bigbird-blocks": {"encoder": {"attention": "bigbird", "block": 1, "random_blocks": 1}},
+        "linformer-shared": {
+            "encoder": {"attention": "linformer", "sharing": "model", "separate": True, "rank": 5}
+        },
     },
     "lm": {
         "no-positions": {"positions": "none"},
@@ -86,12 +96,23 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "t5": {"positions": "t5"},
         "rms-after": {"norm": "rms", "norm_place": "after"},
         "own-head-widths": {"heads": 5, "qk_width": 6, "v_width": 11},
+        "no-attention-bias": {"attention_bias": False},
+        "raw": {"attention_weights": "raw"},
+        "window": {"decoder": {"attention": "window", "window": 5, "block": 2}},
+        "bigbird": {"decoder": {"attention": "bigbird", "block": 1, "random_blocks": 1}},
+        "bigbird-rotary": {"decoder": {"attention": "bigbird", "block": 2}, "positions": "rotary"},
+    },
+    "lstm-lm": {
+        "residual": {"layers": 3, "residual": True},
+        "steps": {"kernel": "steps"},
+        "orthogonal": {"init": "orthogonal", "forget_bias": 1.0},
     },
     "prefix-lm": {
         "relative": {"positions": "relative", "relative_distance": 2},
         "rotary": {"positions": "rotary"},
         "alibi": {"positions": "alibi"},
         "t5": {"positions": "t5"},
+        "raw": {"attention_weights": "raw"},
     },
 }
 # The same for models that fill gaps.
@@ -115,9 +136,18 @@ ATTENTION = {
     "gru-last": "none",
     "recurrent-forward": "none",
     "recurrent-predictive": "smaller",
+    "recurrent-raw": "none",
+    "transformer-raw": "none",
+    "lm-raw": "none",
+    "prefix-lm-raw": "none",
+    "rnn-notes": "none",
+    "lm-window": "partial",  # nothing of the source is in the window of a late step
     # A language model attends to its own output too.
     "lm": "smaller",
     "prefix-lm": "smaller",
+    "rnn-lm": "none",
+    "lstm-lm": "none",
+    "gru-lm": "none",
     # These have no source, or all of it at every step.
     "ngram": "none",
     "hmm-lm": "none",
@@ -158,7 +188,9 @@ class Case:
     @property
     def may_ignore_order(self) -> bool:
         """Whether the model may treat permuted sources as equal."""
-        built_in = issubclass(self.architecture.settings, (*ATTENTIVE, LanguageModelSettings))
+        built_in = issubclass(
+            self.architecture.settings, (*ATTENTIVE, LanguageModelSettings, RecurrentLanguageSettings)
+        )
         return not built_in or self.fields.get("positions") == "none"
 
     def batch(self, seed: int = 2) -> Batch:
@@ -251,7 +283,7 @@ def _attention(entry: Architecture) -> str:
 def _cases() -> dict[str, Case]:
     found = {}
     for name, entry in architectures(fitted=False).items():
-        if entry.task == "fill":  # see test_filling.py
+        if entry.task is FILL:  # see test_filling.py
             continue
         odd = {key: value for key, value in ODD.items() if key in entry.settings.model_fields}
         attention = _attention(entry)
@@ -305,7 +337,7 @@ def default_case(request: pytest.FixtureRequest) -> Case:
 def _fill_cases() -> dict[str, FillCase]:
     found = {}
     for name, entry in architectures(fitted=False).items():
-        if entry.task != "fill":
+        if entry.task is not FILL:
             continue
         odd = {key: value for key, value in ODD.items() if key in entry.settings.model_fields}
         found[f"{name}-shared"] = FillCase(entry, SHARED)

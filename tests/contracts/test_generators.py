@@ -15,7 +15,7 @@ from support.golden import golden_run
 from support.translators import EVERY_OPTION, OPTIONS, SUBJECTS, differ, options_of
 
 PROMPTS = ["le chat", ""]
-MODELS = ["lm", "ngram", "hmm-lm"]
+MODELS = ["lm", "lstm-lm", "ngram", "hmm-lm"]
 REFUSED = {"require", "shortlist", "coverage_penalty", "max_length_factor", "max_length_extra"}
 RULES = {"forbid", "no_repeat", "min_length", "longest"}  # these also apply to samples
 # Rules apply to the continuation only, so the prompts contain nothing that is forbidden.

@@ -66,6 +66,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/start/first-model.md": {"seqloom demo": f"{_MINUTES}; see tests/unit/test_demo.py"},
     "docs/start/install.md": {"make setup": _MAKE, "python -m venv": _MAKE},
     "docs/ladder/hmm.md": {"seqloom train train.en": "needs Multi30k, and minutes"},
+    "docs/ladder/rnn.md": {"seqloom train train.en": "needs Multi30k, and minutes"},
     "docs/ladder/long-inputs.md": {"python benchmarks/": _BENCHMARK},
     "docs/guides/marian.md": {"MarianMTModel": "needs transformers and a model of the hub"},
     "docs/reference/performance.md": {"python benchmarks/": _BENCHMARK},

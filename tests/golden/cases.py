@@ -30,6 +30,7 @@ RUNS: dict[str, tuple[str, str, Flags]] = {
     "lstm": (PAIRS, "lstm-additive", {**_TINY, **_LEARNT, "model.width": 12}),
     "prefix-lm": (PAIRS, "prefix-lm", {**_ONE_LAYER, **_LEARNT, "text.joint": True}),
     "lm": (TEXT, "lm", {**_ONE_LAYER, **_LEARNT}),
+    "lstm-lm": (TEXT, "lstm-lm", {**_TINY, **_LEARNT}),
     "mlm": (TEXT, "mlm", {**_ONE_LAYER, **_LEARNT}),
     "phrase": (PAIRS, "phrase", {"model.tune_rounds": 1, "train.threads": 1}),
     "ngram": (TEXT, "ngram", {"model.order": 3, "text.tokenizer": "word"}),
@@ -59,6 +60,9 @@ TRAININGS: dict[str, tuple[str, str, Flags]] = {
     "gru-additive": (PAIRS, "gru-additive", {**_TINY, **_SHORT}),
     "lstm-bilinear": (PAIRS, "lstm-bilinear", {**_TINY, **_SHORT, "model.input_feeding": True}),
     "lm": (TEXT, "lm", {**_ONE_LAYER, **_SHORT}),
+    "rnn-lm": (TEXT, "rnn-lm", {**_TINY, **_SHORT}),
+    "lstm-lm": (TEXT, "lstm-lm", {**_TINY, **_SHORT, "model.dropout": 0.1}),
+    "gru-lm": (PAIRS, "gru-lm", {**_TINY, **_SHORT}),
     "mlm": (TEXT, "mlm", {**_ONE_LAYER, **_SHORT}),
     "prefix-lm": (PAIRS, "prefix-lm", {**_ONE_LAYER, **_SHORT}),
     "denoising": (TEXT, "transformer", {**_ONE_LAYER, **_SHORT, "data.noise.kind": "infill"}),
@@ -153,13 +157,17 @@ SOURCES = {"hmm": "data/words.txt", "hmm-classifier": "data/clips.tsv"}  # other
 # Other commands that print JSON.
 COMMANDS: dict[str, list[str]] = {
     **{f"score {run}": ["score", f"fixtures/{run}", TEST] for run in ("transformer", "lstm", "phrase")},
-    **{f"score {run}": ["score", f"fixtures/{run}", TEXT] for run in ("lm", "mlm", "ngram", "hmm-lm")},
+    **{
+        f"score {run}": ["score", f"fixtures/{run}", TEXT]
+        for run in ("lm", "lstm-lm", "mlm", "ngram", "hmm-lm")
+    },
     "score hmm": ["score", "fixtures/hmm", TAGGED],
     "evaluate transformer": ["evaluate", "fixtures/transformer", TEST, "--metrics", "bleu,chrf,exact,ter"],
     "evaluate phrase": ["evaluate", "fixtures/phrase", TEST],
     "evaluate hmm": ["evaluate", "fixtures/hmm", TAGGED, "--metrics", "exact"],
     "generate lm": ["generate", "fixtures/lm", "le chat", "--seed", "2"],
     "generate lm beam": ["generate", "fixtures/lm", "le chat", "--beam", "3", "--count", "3"],
+    "generate lstm-lm": ["generate", "fixtures/lstm-lm", "le chat", "--seed", "2"],
     "generate ngram": ["generate", "fixtures/ngram", "le chat", "--seed", "2"],
     "generate hmm-lm": ["generate", "fixtures/hmm-lm", "le chat", "--seed", "2"],
     "fill mlm": ["fill", "fixtures/mlm", "le [MASK] voit le chien [MASK] ."],

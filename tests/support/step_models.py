@@ -21,12 +21,12 @@ from torch import Tensor
 
 import seqloom
 from seqloom.data.batching import collate_ids
-from seqloom.registry import Architecture, architectures
+from seqloom.registry import CONTINUE, FILL, Architecture, architectures
 from seqloom.run.directory import Run
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Batch, Step, StepModel, Tree, Vocabularies
 
-NEURAL = [name for name, entry in architectures(fitted=False).items() if entry.task != "fill"]
+NEURAL = [name for name, entry in architectures(fitted=False).items() if entry.task is not FILL]
 FITTED = [name for name, entry in architectures(fitted=True).items() if hasattr(entry.build, "step")]
 OWN_SEARCH = [name for name in architectures(fitted=True) if name not in FITTED]
 STEP_MODELS = [*NEURAL, *FITTED]
@@ -112,7 +112,7 @@ def fitted(name: str, *, byte_fallback: bool = False) -> Fitted:
         "data.valid_share": 0.1,
         "train.threads": 1,
     }
-    if entry.task != "continue":
+    if entry.task is not CONTINUE:
         settings["text.joint"] = False
     with TemporaryDirectory() as temporary:
         data = write_lines(entry, Path(temporary))
@@ -130,13 +130,13 @@ def reads_frames(name: str) -> bool:
 
 def write_lines(entry: Architecture, folder: Path) -> Path:
     """Write a file that the architecture can be fitted to."""
-    if entry.task == "continue":
+    if entry.task is CONTINUE:
         lines = [" ".join(tags) for _, tags in _tagged()]
     elif reads_frames(entry.name):
         lines = list(_clips(folder))
     else:
         lines = [f"{' '.join(words)}\t{' '.join(tags)}" for words, tags in _tagged()]
-    path = folder / ("lines.txt" if entry.task == "continue" else "lines.tsv")
+    path = folder / ("lines.txt" if entry.task is CONTINUE else "lines.tsv")
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 

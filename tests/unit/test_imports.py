@@ -20,9 +20,9 @@ LAYERS = [
     {"decode", "training"},
     {"statistical"},
     {"run"},
-    {"inspect", "export", "cleaning"},
+    {"inspect", "export", "cleaning", "document"},
     {"decode.select"},
-    {"demo", "tune", "distillation"},
+    {"demo", "tune", "distillation", "docstrings", "serve", "labs"},
     {"cli", "__init__", "__main__"},
 ]
 LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}

@@ -7,15 +7,28 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from seqloom.cli.options import Checkpoint, Device, MinP, Seed, SetSearch, Temperature, TopK, TopP, Typical
+from seqloom.cli.options import (
+    Checkpoint,
+    Device,
+    Ensemble,
+    EnsembleSpace,
+    MinP,
+    Seed,
+    SetSearch,
+    Temperature,
+    TopK,
+    TopP,
+    Typical,
+)
 from seqloom.cli.output import write_json_line
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
+    from seqloom.decode.ensemble import Space
     from seqloom.types import Hypothesis
 
 _SAMPLES = 5  # per prompt, unless all would be the same
@@ -57,6 +70,8 @@ def generate(
     min_p: MinP = None,
     typical: Typical = None,
     seed: Seed = None,
+    ensemble: Ensemble = None,
+    ensemble_space: EnsembleSpace = "probability",
 ) -> None:
     """Continue a prompt with a language model.
 
@@ -66,6 +81,7 @@ def generate(
     Examples:
       seqloom generate runs/lm "once upon a time" --count 3
       seqloom generate runs/lm --file prompts.txt --temperature 0.7
+      seqloom generate runs/lm "once upon a time" --ensemble runs/ngram
     """
     from seqloom.data.lines import lines
     from seqloom.decode.config import SamplingConfig
@@ -94,7 +110,14 @@ def generate(
             f"--count {number_of_texts} is larger than --beam {beam}.", "increase --beam or decrease --count"
         )
     options = SamplingConfig.checked({**given, "samples": 1 if beam else number_of_texts}, "sampling")
-    generator = load_generator(run, checkpoint=checkpoint, device=device, search=search_options(set_ or ()))
+    generator = load_generator(
+        run,
+        ensemble=ensemble or (),
+        space=cast("Space", ensemble_space),
+        checkpoint=checkpoint,
+        device=device,
+        search=search_options(set_ or ()),
+    )
     prompts = lines(file) if file else iter([prompt])
     number = 0
     while chunk := list(islice(prompts, _CHUNK_PROMPTS)):

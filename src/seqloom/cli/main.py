@@ -28,6 +28,7 @@ from seqloom.cli import (
     import_model,
     info,
     inspect,
+    lab,
     models,
     plan,
     rerank,
@@ -65,7 +66,7 @@ _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "evaluate-alignment": evaluate_alignment.evaluate_alignment,
         "score": score.score,
     },
-    "Understand": {"info": info.info, "doctor": doctor.doctor, "inspect": inspect.app},
+    "Understand": {"info": info.info, "doctor": doctor.doctor, "inspect": inspect.app, "lab": lab.app},
     "Data": {"data": data.app, "backtranslate": backtranslate.backtranslate},
     "Exchange": {"export": export.export, "import": import_model.import_model},
 }

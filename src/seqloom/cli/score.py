@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -16,6 +16,8 @@ from seqloom.cli.figures import check_figure, write_figure
 from seqloom.cli.options import (
     Checkpoint,
     Device,
+    Ensemble,
+    EnsembleSpace,
     HeadsColumn,
     Json,
     Source,
@@ -32,6 +34,7 @@ from seqloom.errors import SeqloomError
 if TYPE_CHECKING:
     from seqloom.data.config import DataConfig
     from seqloom.data.report import DataReport
+    from seqloom.decode.ensemble import Space
     from seqloom.decode.scoring import SequenceScore, Totals
     from seqloom.run.config import Config
     from seqloom.types import Example
@@ -90,6 +93,8 @@ def score(
     json_: Json = False,
     checkpoint: Checkpoint = None,
     device: Device = "auto",
+    ensemble: Ensemble = None,
+    ensemble_space: EnsembleSpace = "probability",
 ) -> None:
     """Compute the log-probability and perplexity of given text.
 
@@ -101,6 +106,7 @@ def score(
     Examples:
       seqloom score runs/de-en test.tsv --worst 10
       seqloom score runs/lm text.txt --out scores.jsonl
+      seqloom score runs/lm text.txt --ensemble runs/ngram
     """
     from seqloom.cli.score_derivations import ScoringOptions, score_derivations
     from seqloom.data.report import DataReport, clean
@@ -124,10 +130,16 @@ def score(
     _check_given(data, files or [], source, target, columns)
     report = DataReport()
     examples = clean(_read(data, files or [], source, target, report), report)
-    if has_own_search(config):
+    if has_own_search(config) and not ensemble and ensemble_space == "probability":
         score_derivations(ScoringOptions(run, checkpoint, worst, out, plot, json_), examples, report)
         return
-    scorer = load_scorer(run, checkpoint=checkpoint, device=device)
+    scorer = load_scorer(
+        run,
+        ensemble=ensemble or (),
+        space=cast("Space", ensemble_space),
+        checkpoint=checkpoint,
+        device=device,
+    )
     totals, lowest = Totals(), list[ScoredLine]()
     with output(out) if out else nullcontext() as stream, counter("scored") as advance:
         while chunk := list(islice(examples, _CHUNK_LINES)):

@@ -70,7 +70,7 @@ def search(
 
     from seqloom.data.readers import check_tables
     from seqloom.data.testset import read_testset
-    from seqloom.evaluate.metrics import one_metric
+    from seqloom.evaluate.metrics import sentence_metric
     from seqloom.progress import counter
     from seqloom.run.directory import Run
     from seqloom.run.load import load_decoder
@@ -85,7 +85,7 @@ def search(
     config = opened.config()
     if threads is not None:
         torch.set_num_threads(checked_threads(threads))
-    chosen_metric = one_metric(metric or metric_of(config.train))
+    chosen_metric = sentence_metric(metric or metric_of(config.train))
     settings = grid(
         config.search, beams=sizes_of(beams), norms=norms_of(norms), penalties=penalties_of(penalties)
     )

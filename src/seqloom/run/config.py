@@ -165,7 +165,7 @@ def option_names(*models: type[ModelSettings]) -> list[str]:
 
 
 def _inherited_model(train: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the model options of the run to start from; of `lm` and `mlm`, those that a Transformer has."""
+    """Return the model options of the run to start from; of a model of text, those that a Transformer has."""
     runs = train.get("init_from")
     names = runs.split(",") if isinstance(runs, str) else runs if isinstance(runs, list | tuple) else ()
     first = names[0] if names else None
@@ -175,7 +175,7 @@ def _inherited_model(train: Mapping[str, Any]) -> Mapping[str, Any]:
     model = read_yaml(file).get("model")
     if not isinstance(model, dict):
         return {}
-    if _architecture(model.get("name")).task == "translate":
+    if not _architecture(model.get("name")).task.learns_text:
         return model
     kept = architecture("transformer").settings.model_fields.keys() & model.keys() - {"name"}
     return {key: model[key] for key in kept}
@@ -187,9 +187,10 @@ def _architecture(name: Any) -> Architecture:
 
 def _adapted_to_model(data: DataConfig, entry: Architecture) -> DataConfig:
     """Return the data options with those that follow from the model: masking, and text or table format."""
-    if entry.task == "fill" and data.noise.kind == "none":
-        data = data.model_copy(update={"noise": data.noise.model_copy(update={"kind": "mask"})})
-    learns_text = entry.task != "translate" or data.noise.kind != "none"
+    task = entry.task
+    if task.noise != "none" and data.noise.kind == "none":
+        data = data.model_copy(update={"noise": data.noise.model_copy(update={"kind": task.noise})})
+    learns_text = task.learns_text or data.noise.kind != "none"
     if learns_text and data.format == "auto" and not any(suffix(file) in SUFFIXES for file in data.train):
         return data.model_copy(update={"format": "text"}) if data.train else data
     return data
@@ -197,7 +198,7 @@ def _adapted_to_model(data: DataConfig, entry: Architecture) -> DataConfig:
 
 def check_model_fits_data(config: Config, entry: Architecture) -> None:
     """Raise if the model cannot learn from this kind of data."""
-    data, name = config.data, entry.name
+    data, name, task = config.data, entry.name, entry.task
     if entry.fitted and config.train.init_from:
         raise SeqloomError(
             f"The model {name} is fitted to its data from scratch, so it cannot start from another run.",
@@ -210,12 +211,12 @@ def check_model_fits_data(config: Config, entry: Architecture) -> None:
             f"The model {name} is fitted to every pair once, so its data cannot be a stream or a mixture.",
             "leave out data.stream, data.weights and data.temperature",
         )
-    if data.is_text and entry.task == "translate" and data.noise.kind == "none":
+    if data.is_text and not task.learns_text and data.noise.kind == "none":
         raise SeqloomError(
             f"The model {name} learns from pairs, but this data has no targets.",
             "for plain text use --model lm or mlm, or data.noise.kind=infill to learn to restore text",
         )
-    if config.text.tokenizer == "frames" and (entry.task != "translate" or config.model.reads_trees):
+    if config.text.tokenizer == "frames" and (not task.reads_frames or config.model.reads_trees):
         raise SeqloomError(
             f"The model {name} reads text, but the sources of this data are feature files.",
             "use a translation model without trees, e.g. --model transformer or lstm-additive",
@@ -232,10 +233,10 @@ def check_model_fits_data(config: Config, entry: Architecture) -> None:
             "data is pairs.",
             "give plain text (data.format=text), or one column of a table (data.target_column=none)",
         )
-    if entry.task == "fill" and data.noise.kind == "infill":
+    if data.noise.kind not in task.noises:
         raise SeqloomError(
-            f"The model {name} fills one token per gap, so it cannot learn with data.noise.kind=infill.",
-            "leave it out, or use --model transformer to restore spans",
+            f"The model {name} cannot learn with data.noise.kind={data.noise.kind}.",
+            "leave it out, or use --model transformer to restore masked text",
         )
     if data.is_text and not config.text.is_joint:
         raise SeqloomError(

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 import torch
 
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.ensemble import EnsembleTranslator, Space
+from seqloom.decode.ensemble import Ensemble, EnsembleTranslator, Space
 from seqloom.decode.generation import Generator
 from seqloom.decode.mask_filling import Filler
 from seqloom.decode.scoring import ForcedScorer, MaskedScorer
@@ -20,7 +20,7 @@ from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.decode.translator import Translator
 from seqloom.errors import SeqloomError, unknown
 from seqloom.models.base import SequenceModel
-from seqloom.registry import architecture
+from seqloom.registry import Use, architecture
 from seqloom.run.build import choose_device, load_fitted, load_model
 from seqloom.run.config import Config
 from seqloom.run.directory import Run
@@ -30,7 +30,6 @@ from seqloom.text.config import MASK
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import StepModel
 
-Use = Literal["translate", "generate", "fill"]
 _VERBS: dict[Use, tuple[str, str]] = {  # what a model does; what it does not
     "translate": ("translates", "translate"),
     "generate": ("continues a text", "continue a text"),
@@ -41,9 +40,7 @@ _VERBS: dict[Use, tuple[str, str]] = {  # what a model does; what it does not
 def use_of(config: Config) -> Use:
     """Return the command that runs of this configuration are made for."""
     task = architecture(config.model.name).task
-    if task == "fill":
-        return "fill"
-    return "generate" if task == "continue" and config.data.is_text else "translate"
+    return task.text_use if config.data.is_text else task.use
 
 
 def commands_for(run: Run) -> tuple[str, str]:
@@ -87,6 +84,23 @@ class LoadedRun:
         """Return the model, which has an output layer."""
         assert isinstance(self.model, SequenceModel)
         return self.model
+
+    def torch_translator(self) -> TorchTranslator:
+        """Return the translator that searches with the model."""
+        return TorchTranslator(
+            self.step_model(),
+            self.tokenizers,
+            self.config.search,
+            self.device,
+            self.run.alignment_head(),
+            cache(self.run.shortlist),
+            self.run.length_ratio(),
+        )
+
+
+def load_run(folder: str | Path, *, checkpoint: str | None = None, device: str = "auto") -> LoadedRun:
+    """Return the model of a run directory, whatever it is made for."""
+    return _open(folder, None, checkpoint, device)
 
 
 def _open(folder: str | Path, use: Use | None, checkpoint: str | None, device: str) -> LoadedRun:
@@ -133,16 +147,7 @@ def load(
             opened.tokenizers, opened.config.search, workers=workers, length_ratio=run.length_ratio()
         )
         return _checked(own.with_search(search or {}))
-    translator = TorchTranslator(
-        opened.step_model(),
-        opened.tokenizers,
-        opened.config.search,
-        opened.device,
-        run.alignment_head(),
-        cache(run.shortlist),
-        run.length_ratio(),
-    )
-    return _checked(translator.with_search(search or {}))
+    return _checked(opened.torch_translator().with_search(search or {}))
 
 
 def _checked(translator: Translator) -> Translator:
@@ -194,8 +199,7 @@ def load_ensemble(
         raise SeqloomError(
             f"A run has the weight {min(weights):g}.", "use a weight above 0, or leave the run out"
         )
-    if space not in get_args(Space):
-        raise unknown("space", space, get_args(Space))
+    _check_space(space, len(folders))
     targets = [Run.open(folder).tokenizers().target.fingerprint for folder in folders]
     for folder, target in zip(folders, targets, strict=True):
         if target != targets[0]:
@@ -208,20 +212,59 @@ def load_ensemble(
     return EnsembleTranslator(members, weights=weights, space=space).with_search(search or {})
 
 
+def _check_space(space: str, members: int) -> None:
+    if space not in get_args(Space):
+        raise unknown("space", space, get_args(Space))
+    if space != "probability" and members == 1:
+        raise SeqloomError(
+            f"--ensemble-space {space} needs several runs, but there is only one.",
+            "add runs with --ensemble RUN",
+        )
+
+
+def _combined(opened: LoadedRun, others: Sequence[str | Path], space: Space) -> StepModel:
+    """Return the model of a run, or its ensemble with other runs that have the same tokenizers."""
+    if not others:
+        return opened.step_model()
+    use, models = use_of(opened.config), [opened.step_model()]
+    for folder in others:
+        other = _open(folder, use, None, opened.device.type)
+        _require_probabilities(other)
+        if other.tokenizers.fingerprint != opened.tokenizers.fingerprint:
+            raise SeqloomError(
+                f"{folder} and {opened.run.folder} have different tokenizers, so they cannot vote.",
+                "train them on the same data with the same text.* options",
+            )
+        models.append(other.step_model())
+    return Ensemble(models, space=space)
+
+
+def _require_probabilities(opened: LoadedRun) -> None:
+    if isinstance(opened.model, HasTranslator):
+        raise SeqloomError(
+            f"The model of {opened.run.folder} ({opened.config.model.name}) gives scores that are not "
+            "probabilities.",
+            f"use another model here, or seqloom score {opened.run.folder} for its own scores",
+        )
+
+
 def load_generator(
     folder: str | Path,
     *,
+    ensemble: Sequence[str | Path] = (),
+    space: Space = "probability",
     checkpoint: str | None = None,
     device: str = "auto",
     search: Mapping[str, Any] | None = None,
 ) -> Generator:
-    """Return the generator of a language model of plain text.
+    """Return the generator of a language model of plain text, or of its ensemble with other ones.
 
     `search` holds search options that replace those of the run.
     """
+    _check_space(space, 1 + len(ensemble))
     opened = _open(folder, "generate", checkpoint, device)
     return Generator(
-        opened.step_model(),
+        _combined(opened, ensemble, space),
         opened.tokenizers.target,
         SearchConfig.checked({**opened.config.search.model_dump(), **(search or {})}, "search"),
         max_length=opened.config.data.max_length + 1,
@@ -236,22 +279,31 @@ def load_filler(folder: str | Path, *, checkpoint: str | None = None, device: st
 
 
 def load_scorer(
-    folder: str | Path, *, checkpoint: str | None = None, device: str = "auto", use: Use | None = None
+    folder: str | Path,
+    *,
+    ensemble: Sequence[str | Path] = (),
+    space: Space = "probability",
+    checkpoint: str | None = None,
+    device: str = "auto",
+    use: Use | None = None,
 ) -> ForcedScorer | MaskedScorer:
     """Return the scorer of given targets or, for a masked language model, of the tokens of a text.
 
-    Raise if `use` is given and the run is made for another use.
+    The predictions of an `ensemble` are averaged with those of the run at each token, in probability or log
+    `space`. Raise if `use` is given and the run is made for another use.
     """
+    _check_space(space, 1 + len(ensemble))
     opened = _open(folder, use, checkpoint, device)
-    if isinstance(opened.model, HasTranslator):
-        raise SeqloomError(
-            f"The model of {folder} ({opened.config.model.name}) gives scores that are not probabilities.",
-            f"use another model here, or seqloom score {folder} for its own scores",
-        )
+    _require_probabilities(opened)
     arguments = opened.tokenizers, opened.config.search, opened.device
-    if use_of(opened.config) == "fill":
-        return MaskedScorer(opened.sequence_model(), *arguments)
-    return ForcedScorer(opened.step_model(), *arguments)
+    if use_of(opened.config) != "fill":
+        return ForcedScorer(_combined(opened, ensemble, space), *arguments)
+    if ensemble:
+        raise SeqloomError(
+            f"The model of {folder} ({opened.config.model.name}) fills gaps: it does not support ensembles.",
+            "leave out --ensemble",
+        )
+    return MaskedScorer(opened.sequence_model(), *arguments)
 
 
 def has_own_search(config: Config) -> bool:

@@ -25,7 +25,7 @@ from seqloom.files import clean_up_leftovers, new_folder, sealed, sealed_text, w
 from seqloom.log import console
 from seqloom.outputs import check_new_folder, only_writer
 from seqloom.progress import duration
-from seqloom.registry import architecture
+from seqloom.registry import Use, architecture
 from seqloom.run.build import build_model, choose_device, load_model
 from seqloom.run.config import Config, option_tree
 from seqloom.run.data_settings import adapt_to_data
@@ -33,7 +33,7 @@ from seqloom.run.directory import Run
 from seqloom.run.extend import change_limits
 from seqloom.run.fit import fit_run
 from seqloom.run.guards import disk_errors, exclusive_training, stop_on_signals
-from seqloom.run.load import Use, check_search_options, load, load_filler, load_generator, use_of
+from seqloom.run.load import check_search_options, load, load_filler, load_generator, use_of
 from seqloom.run.planner.plan import Plan, PlanMode, compose_with_plan, plan_mode
 from seqloom.run.techniques import check_tokenizers, is_augmented
 from seqloom.system import busy_elsewhere, keep_freed_memory
@@ -278,7 +278,7 @@ def _train(run: Run, *, progress: bool, group: ProcessGroup, review: Review | No
     model.to(device)
     if group.rank:  # the processes share their weights, but not their dropout masks
         torch.manual_seed(config.train.seed + group.rank)
-    in_place = architecture(config.model.name).task == "fill"
+    in_place = architecture(config.model.name).task.in_place
     make_batch = collator(config.data.noise, prepared.tokenizers, config.train.seed, in_place=in_place)
     make_rows = local_collator(
         augmented(

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from seqloom.evaluate.metrics import BOOTSTRAP, SEED, Metric, Score, checked_references, computed, score
+from seqloom.evaluate.metrics import BOOTSTRAP, SEED, Score, checked_references, computed, score
 from seqloom.evaluate.resample import Matrix, resampled_totals
+from seqloom.evaluate.sentence_metric import SentenceMetric
 from seqloom.tune.search import Decoded, Setting
 
 RULE = (
@@ -44,7 +45,9 @@ class Measured:
         }
 
 
-def measure(decoded: Iterable[Decoded], references: Sequence[Sequence[str]], metric: Metric) -> list[Measured]:
+def measure(
+    decoded: Iterable[Decoded], references: Sequence[Sequence[str]], metric: SentenceMetric
+) -> list[Measured]:
     """Return the score of every setting, with its distance from the best one on the same resampled lines."""
     systems = list(decoded)
     statistics = _Statistics(metric, checked_references(systems[0].texts, references))
@@ -74,7 +77,7 @@ def measure(decoded: Iterable[Decoded], references: Sequence[Sequence[str]], met
 class _Statistics:
     """Statistics of outputs, computed once per line and output: most settings share most outputs."""
 
-    def __init__(self, metric: Metric, references: list[list[str]]) -> None:
+    def __init__(self, metric: SentenceMetric, references: list[list[str]]) -> None:
         self.metric, self.references = metric, references
         self._known: dict[tuple[int, str], Sequence[float]] = {}
 

@@ -28,7 +28,7 @@ def _leaves(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 ROOT: Any = typer.main.get_command(main.app)
 ALL = dict(_leaves(ROOT))
-GROUPS: list[tuple[str, ...]] = [(), ("data",), ("inspect",), ("tune",)]
+GROUPS: list[tuple[str, ...]] = [(), ("data",), ("inspect",), ("lab",), ("tune",)]
 
 
 def helped(*words: str, columns: int = 80) -> str:
@@ -108,7 +108,7 @@ def test_examples_use_existing_commands_and_options() -> None:
         words = shlex.split(line.rpartition("seqloom ")[2])
         if words[0] == "tune" and words[1] != "search":
             words.insert(1, "training")  # which may be left out
-        name = tuple(words[:2]) if words[0] in ("data", "inspect", "tune") else tuple(words[:1])
+        name = tuple(words[:2]) if words[0] in ("data", "inspect", "lab", "tune") else tuple(words[:1])
         known = {flag for parameter in ALL[name].params for flag in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= known, line
 

@@ -126,6 +126,7 @@ def test_messages_name_the_file_or_the_options(file: Path) -> None:
         ("train.seed=-1", ("train.seed in the options", "greater than or equal to 0", "got -1")),
         ("train.schedule=cosinus", ("train.schedule", "'cosine'", "got 'cosinus'")),
         ("train.betas=[0.9]", ("train.betas",)),
+        ("train.momentum=0.9", ("train.momentum=0.9", "train.optimizer=sgd")),
         ("model.name=gpt", ("There is no model called 'gpt'", "transformer")),
         ("model.size=huge", ("size must be one of tiny, small, base, got 'huge'",)),
         ("model.heads=7", ("model.heads=7 does not divide model.width=256",)),
@@ -138,6 +139,14 @@ def test_a_wrong_assignment_is_an_error_message(assignment: str, fragments: tupl
     told = error_message(values=base, assignments=[assignment])
     for fragment in fragments:
         assert fragment in told
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [("train.betas=[0.8,0.9]", "train.betas are options of adamw"), ("train.shard=true", "train.shard")],
+)
+def test_options_of_adamw_are_an_error_with_sgd(option: str, words: str) -> None:
+    assert words in error_message(values={"train.optimizer": "sgd"}, assignments=[option])
 
 
 @pytest.mark.parametrize(
@@ -237,7 +246,7 @@ def test_two_files_have_no_column_of_heads() -> None:
             {"model.name": "mlm", "data.train": "pairs.tsv"},
             r"mlm with data\.noise\.kind=mask .* this data is pairs",
         ),
-        ({"model.name": "mlm", "data.noise.kind": "infill"}, "fills one token per gap"),
+        ({"model.name": "mlm", "data.noise.kind": "infill"}, "cannot learn with data.noise.kind=infill"),
         ({"model.name": "lm", "text.joint": False}, "needs one tokenizer"),
         ({"model.name": "lm", "train.metrics": "bleu"}, "train.metrics needs translations"),
         ({"data.noise.random": 0.6, "data.noise.keep": 0.6}, "sum must be at most 1"),

@@ -31,7 +31,7 @@ def test_the_default_space_has_known_options_and_contains_their_defaults() -> No
 def test_every_value_of_the_default_space_is_valid(model: str, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("a b\n")
-    is_text = architectures()[model].task != "translate"
+    is_text = architectures()[model].task.learns_text
     data = str(text if is_text else write_digits(tmp_path / "pairs.tsv"))
     tree = {"data.train": [data], "model.name": model, "train.max_steps": 2}
     if model == "transformer-syntax":

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
-from seqloom.registry import register
+from seqloom.registry import CONTINUE, register
 from seqloom.settings import ModelSettings
 from seqloom.statistical.base import FitData
 from seqloom.statistical.hmm.emission import Categorical
@@ -48,7 +48,7 @@ class HiddenLanguageSettings(ModelSettings):
     summary="Hidden Markov language model of plain text, fitted by EM",
     paper="Baum et al. 1970; Rabiner 1989",
     settings=HiddenLanguageSettings,
-    task="continue",
+    task=CONTINUE,
     fitted=True,
     defaults={"text.tokenizer": "word", "text.vocab_size": 10_000, "text.byte_fallback": False},
 )

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from seqloom.data.store import TokenStore
-from seqloom.registry import register
+from seqloom.registry import CONTINUE, register
 from seqloom.settings import ModelSettings
 from seqloom.statistical.base import FitData
 from seqloom.statistical.ngram.smoothing import pruning_problem
@@ -49,7 +49,7 @@ class NgramSettings(ModelSettings):
     summary="n-gram language model (modified Kneser-Ney) of plain text, or of the targets of pairs",
     paper="Kneser & Ney 1995; Chen & Goodman 1999",
     settings=NgramSettings,
-    task="continue",
+    task=CONTINUE,
     fitted=True,
 )
 class NgramModel(StepModel):

@@ -95,7 +95,7 @@ def test_targets_of_pairs_are_counted(data: FitData, tmp_path: Path) -> None:
 def test_size_sets_the_order() -> None:
     assert [NgramSettings(size=size).order for size in ("tiny", "small", "base")] == [3, 5, 6]
     assert NgramSettings(size="tiny", order=2).order == 2
-    assert architecture("ngram").fitted and architecture("ngram").task == "continue"
+    assert architecture("ngram").fitted and architecture("ngram").task.name == "continue"
 
 
 def test_thresholds_are_checked_before_counting() -> None:

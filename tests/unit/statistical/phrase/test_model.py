@@ -98,7 +98,7 @@ def test_pairs_without_phrases_are_an_error(learned: Fitted, tmp_path: Path) -> 
 
 def test_word_tokenizer_is_the_default() -> None:
     entry = architecture("phrase")
-    assert entry.fitted and entry.task == "translate"
+    assert entry.fitted and entry.task.name == "translate"
     assert entry.defaults["text.tokenizer"] == "word"
 
 
