@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from matplotlib.mathtext import MathTextParser
 
+from seqloom.inspect.picture import STYLES
 from seqloom.labs.framework.choice import settings_of
 from seqloom.labs.framework.discovery import labs
 from seqloom.labs.framework.lab import Lab, Verdict
 from seqloom.labs.framework.notebook import notebook
 from seqloom.labs.framework.results import LabResult, ResultStore
 from seqloom.labs.framework.running import run_lab
+from support.figure_checks import check_drawing
 from support.lab_cases import CASES
 
 ALL = list(labs().values())
@@ -72,13 +74,17 @@ def test_numbers_survive_storing(lab: Lab[Any, Any], results: dict[str, LabResul
 
 
 @pytest.mark.parametrize("lab", ALL, ids=NAMES)
-def test_the_table_and_the_slide_have_content(lab: Lab[Any, Any], results: dict[str, LabResult]) -> None:
-    numbers = result_of(lab, results).numbers
-    table = lab.table(numbers)
+def test_the_table_has_content(lab: Lab[Any, Any], results: dict[str, LabResult]) -> None:
+    table = lab.table(result_of(lab, results).numbers)
     assert table.rows
     assert {len(row) for row in table.rows} == {len(table.columns)}
-    figure = lab.plot(numbers).plot(style="slide")
-    assert all(panel.has_data() and panel.get_xlabel() for panel in figure.axes)
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("lab", ALL, ids=NAMES)
+def test_the_figure_has_no_faults(lab: Lab[Any, Any], style: str, results: dict[str, LabResult]) -> None:
+    figure = lab.plot(result_of(lab, results).numbers)
+    check_drawing(lambda style: figure.plot(style=style), style)
 
 
 @pytest.mark.parametrize("lab", ALL, ids=NAMES)

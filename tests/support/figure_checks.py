@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -14,9 +15,22 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from seqloom.inspect.picture import STYLES
+
 TEX = re.compile(r"\\[A-Za-z]+|\^\{|_\{")  # in a text that is not drawn as a formula
 MARKUP = re.compile(r"</?s>|&\w+;|&#\d+;")  # symbols of tokenizers and entities of HTML
 TOLERANCE = 1.0  # pixels
+
+
+def check_drawing(draw: Callable[[str], Figure], style: str) -> None:
+    """Draw a figure without faults and without warnings; a slide is 16:9."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = draw(style)
+        assert figure_faults(figure, smallest=STYLES[style].text) == []
+    if style == "slide":
+        width, height = figure.get_size_inches()
+        assert abs(width / height - 16 / 9) < 0.001
 
 
 def figure_faults(figure: Figure, *, smallest: float = 10.0) -> list[str]:

@@ -39,6 +39,9 @@ from seqloom.inspect.stacks import Stack, StackSearch, StackStep
 from seqloom.inspect.surprisal import Surprisals
 from seqloom.inspect.trees import syntax_positions
 from seqloom.inspect.trellis import HiddenStates
+from seqloom.labs.framework.lab import LabFigure
+from seqloom.labs.mask import LAB as MASK
+from seqloom.labs.mask import MaskNumbers
 from seqloom.registry import architecture
 from seqloom.statistical.hmm.recursions import Chain
 from seqloom.statistical.hmm.trellis import trellis_of
@@ -296,6 +299,11 @@ def study() -> StudyFigure:
     return StudyFigure(StudyReport(Path("tuning"), "bleu", True, trials))
 
 
+def lab() -> LabFigure:
+    numbers = MaskNumbers(changed=3, masked=[0, 0, 1, 1, 0.5], unmasked=[0.2, 0.4, 1, 1, 0.5])
+    return LabFigure(MASK, numbers)
+
+
 INSPECTIONS: dict[str, Callable[[], Inspection]] = {
     "attention": attention,
     "attention-long": long_attention,
@@ -330,6 +338,7 @@ INSPECTIONS: dict[str, Callable[[], Inspection]] = {
     "gradients-without-states": lambda: GradientComparison(gradients().flows[2:]),
     "cost": lambda: predict(_transformer(), 16),
     "cost-by-length": lambda: cost_by_length(_transformer()),
+    "lab": lab,
     "cost-measured": lambda: Measurement(2e6, 4e6, 1e4, 1e-5, 3e-5, 16, 2),
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from seqloom.errors import SeqloomError
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.line_styles import display_names, line_styles
 from seqloom.inspect.picture import COLORS, PAGE, SLIDE, STYLES, MissingGlyphWarning, canvas
-from support.figure_checks import figure_faults
+from seqloom.labs.framework.discovery import labs
+from support.figure_checks import check_drawing, figure_faults
 from support.figures import BENCHMARKS, FIGURES, INSPECTIONS, attention, gradients
 
 PACKAGE = Path(seqloom.__file__).parent
@@ -26,13 +26,7 @@ DRAWING = {"savefig", "Figure", "NotebookFigure", "figure", "subplots", "canvas"
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures_have_no_faults(name: str, style: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        figure = FIGURES[name](style)
-        assert figure_faults(figure, smallest=STYLES[style].text) == []
-    if style == "slide":
-        width, height = figure.get_size_inches()
-        assert width / height == pytest.approx(16 / 9, abs=0.001)
+    check_drawing(FIGURES[name], style)
 
 
 def _calls(file: Path) -> set[str]:
@@ -48,11 +42,11 @@ def _all_subclasses(of: type) -> set[type]:
 
 
 def test_all_figures_are_tested() -> None:
-    """Only inspections and benchmarks draw, and each of them is among the figures."""
+    """Only inspections, labs and benchmarks draw. Each is among the figures; tests/contracts draws the labs."""
     drawn = {type(make()) for make in INSPECTIONS.values()}
     ours = {one for one in _all_subclasses(Inspection) if one.__module__.startswith("seqloom.")}
     assert ours == drawn
-    modules = {one.__module__ for one in ours}
+    modules = {one.__module__ for one in ours} | {type(lab).__module__ for lab in labs().values()}
     outside = [
         file.relative_to(PACKAGE)
         for file in PACKAGE.rglob("*.py")
