@@ -14,7 +14,17 @@ from support.commands import run_python
 PACKAGE = Path(seqloom.__file__).parent
 LAYERS = [
     {"errors", "types", "settings", "registry", "files", "limits", "locks", "outputs"}
-    | {"tensors", "system", "progress", "distributed", "lazy", "log", "strict_json", "suggestions"},
+    | {
+        "tensors",
+        "system",
+        "progress",
+        "distributed",
+        "lazy",
+        "log",
+        "strict_json",
+        "suggestions",
+        "languages",
+    },
     {"text", "nn", "evaluate"},
     {"data", "models"},
     {"decode", "training"},

@@ -47,6 +47,10 @@ SourceColumn = Annotated[
 TargetColumn = Annotated[
     str | None, typer.Option(help="Target column of a table: its header, or its number from 1.")
 ]
+Languages = Annotated[
+    str | None,
+    typer.Option(metavar="PAIR", help="Source and target language, e.g. en-de or en-GB,pt-BR."),
+]
 HeadsColumn = Annotated[
     str | None, typer.Option(help="Column with dependency heads, for models that read trees.")
 ]

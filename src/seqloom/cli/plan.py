@@ -9,6 +9,7 @@ import typer
 from seqloom.cli.options import (
     ConfigFile,
     Json,
+    Languages,
     Minutes,
     SetAny,
     Source,
@@ -30,6 +31,7 @@ def plan(
     target: Target = None,
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
+    languages: Languages = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Architecture: see seqloom models.", show_default="chosen"),
@@ -57,6 +59,7 @@ def plan(
         "data.target": target,
         "data.source_column": source_column,
         "data.target_column": target_column,
+        "data.languages": languages,
         "model.name": model,
     }
     tree = option_tree(config, values, set_ or ())

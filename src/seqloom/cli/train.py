@@ -9,6 +9,7 @@ import typer
 
 from seqloom.cli.options import (
     ConfigFile,
+    Languages,
     Minutes,
     PlanOption,
     SetAny,
@@ -38,6 +39,7 @@ def train(
     target: Target = None,
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
+    languages: Languages = None,
     valid_source: ValidSource = None,
     valid_target: ValidTarget = None,
     model: Annotated[
@@ -95,6 +97,7 @@ def train(
         "data.target": target,
         "data.source_column": source_column,
         "data.target_column": target_column,
+        "data.languages": languages,
         "data.valid_source": valid_source,
         "data.valid_target": valid_target,
         "data.long": long,

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, PositiveFloat, model_validator
 
+from seqloom.errors import SeqloomError
+from seqloom.languages import LanguagePair
 from seqloom.settings import Settings
 
 Format = Literal["auto", "tsv", "csv", "jsonl", "parquet", "text", "conllu"]
@@ -21,6 +23,14 @@ def _one_or_many(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
+def _language_pair(value: object) -> object:
+    try:
+        return None if value is None else LanguagePair.parse(value)
+    except SeqloomError as error:
+        raise ValueError(f"data.languages: {error.message[:-1]}; {error.hint}") from error
+
+
+Languages = Annotated[LanguagePair | None, BeforeValidator(_language_pair)]
 Files = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]
 Column = Annotated[str, BeforeValidator(_number_or_name)]
 
@@ -88,6 +98,7 @@ class DataConfig(Settings):
     format: Format = Field(
         "auto", description="auto = by suffix, ignoring .gz; text = lines without targets, for language models"
     )
+    languages: Languages = Field(None, description="source and target language, e.g. en-de or en-GB,pt-BR")
     valid_share: float = Field(
         0.05, ge=0, lt=1, description="fraction of training pairs held out if there is no validation file"
     )

@@ -28,9 +28,17 @@ def test_has_reports_the_parts_with_files() -> None:
         ({"format": "xml"}, "'auto'"),
         ({"valid_share": 1.0}, "less than 1"),
         ({"max_length": 0}, "greater than or equal to 1"),
+        ({"languages": "english"}, "data.languages: 'english' is not a pair of languages"),
         ({"colour": "red"}, "Extra inputs"),
     ],
 )
 def test_invalid_options_are_rejected(given: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         DataConfig.model_validate(given)
+
+
+def test_languages_are_stored_as_two_codes() -> None:
+    config = DataConfig.model_validate({"languages": "en_GB,de"})
+    assert config.languages == ("en-GB", "de")
+    assert config.model_dump(mode="json")["languages"] == ["en-GB", "de"]
+    assert DataConfig.model_validate(config.model_dump(mode="json")) == config

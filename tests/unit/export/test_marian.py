@@ -128,6 +128,17 @@ def test_sentences_of_the_run_are_compared_if_none_are_given(tmp_path: Path) -> 
     assert export_marian(run, tmp_path / "marian").sentences == len(PAIRS), "without the one that has a code"
 
 
+def test_languages_are_exported_and_imported(copy: Path, tmp_path: Path) -> None:
+    assert import_marian(copy, tmp_path / "none").run.config().data.languages is None
+    change(copy / "tokenizer_config.json", source_lang="en", target_lang="ROMANCE")
+    assert import_marian(copy, tmp_path / "several").run.config().data.languages is None
+    run = make_run(tmp_path / "ours", **{"data.languages": "en-de"})
+    export_marian(run, tmp_path / "marian", LINES)
+    options = json.loads((tmp_path / "marian" / "tokenizer_config.json").read_text())
+    assert (options["source_lang"], options["target_lang"]) == ("en", "de")
+    assert import_marian(tmp_path / "marian", tmp_path / "again").run.config().data.languages == ("en", "de")
+
+
 def test_an_imported_run_can_be_used_like_any_other(copy: Path, tmp_path: Path) -> None:
     change(copy / "generation_config.json", max_length=12)
     run = import_marian(copy, tmp_path / "run").run

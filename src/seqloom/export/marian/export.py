@@ -40,6 +40,7 @@ from seqloom.export.marian.weights import (
 from seqloom.export.plain import README, imports, normalized, readme, reserved_text
 from seqloom.export.verify import sentences
 from seqloom.files import write_atomically, write_bytes, write_json
+from seqloom.languages import LanguagePair
 from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.outputs import check_new_folder, new_output_folder
 from seqloom.run.build import load_model
@@ -124,7 +125,7 @@ def export_marian(
     assert isinstance(model, Transformer) and isinstance(config.model, TransformerSettings)
     texts = _comparable(lines or sentences(config, tokenizers.source, None)[0], tokenizers)
     with new_output_folder(folder) as draft:
-        _write_tokenizers(draft, tokenizers)
+        _write_tokenizers(draft, tokenizers, config.data.languages)
         write_tensors(draft / WEIGHTS, _weights(model, config.model), metadata={"format": "pt"})
         write_json(draft / CONFIG, _config(model, config.model, tokenizers))
         write_json(draft / GENERATION, _generation(config))
@@ -133,7 +134,7 @@ def export_marian(
     return ExportedMarian(folder, len(texts), difference, _notes(config, tokenizers))
 
 
-def _write_tokenizers(folder: Path, tokenizers: TokenizerPair) -> None:
+def _write_tokenizers(folder: Path, tokenizers: TokenizerPair, languages: LanguagePair | None) -> None:
     source, target = as_marian(tokenizers.source), as_marian(tokenizers.target)
     write_bytes(folder / SOURCE_MODEL, source.model)
     write_bytes(folder / TARGET_MODEL, target.model)
@@ -145,6 +146,8 @@ def _write_tokenizers(folder: Path, tokenizers: TokenizerPair) -> None:
         "separate_vocabs": not tokenizers.joint,
         "clean_up_tokenization_spaces": False,
     }
+    if languages:
+        options |= {"source_lang": languages.source, "target_lang": languages.target}
     write_json(folder / TOKENIZER, options)
 
 

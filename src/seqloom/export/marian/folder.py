@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from seqloom.errors import SeqloomError
 from seqloom.files import is_special, read_object
+from seqloom.languages import LanguagePair, language_code
 from seqloom.settings import Settings
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -19,6 +20,7 @@ WEIGHTS = "model.safetensors"
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}  # Marian → seqloom
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # the pieces of PAD, BOS, EOS and UNK
 MAX_PIECES = 10_000_000  # in a vocabulary; a file that claims more is damaged
+_NO_LANGUAGE = ("mul", "mis", "und", "zxx")  # codes for several languages or none
 _COPY_AGAIN = "its files belong to different models; copy the folder again"
 
 
@@ -160,6 +162,16 @@ def _vocabulary(path: Path, config: MarianConfig, size: int) -> Vocabulary:
         )
     rest = [id for id in range(size) if id not in first]
     return Vocabulary([*first, *rest], (*SPECIALS, *(pieces.get(id, f"<unused-{id}>") for id in rest)))
+
+
+def read_languages(folder: Path) -> LanguagePair | None:
+    """Return the languages of the model, if its files name one source and one target language."""
+    if not (folder / TOKENIZER).is_file():
+        return None
+    options = read_object(folder / TOKENIZER)
+    codes = [language_code(str(options.get(side) or "")) for side in ("source_lang", "target_lang")]
+    source, target = (None if code in _NO_LANGUAGE else code for code in codes)
+    return LanguagePair(source, target) if source and target else None
 
 
 def weights_file(folder: Path) -> Path:

@@ -18,6 +18,7 @@ from seqloom.export.marian.folder import (
     TARGET_MODEL,
     MarianConfig,
     Vocabulary,
+    read_languages,
     read_options,
     read_vocabularies,
     weights_file,
@@ -78,7 +79,11 @@ def import_marian(folder: str | Path, out: str | Path) -> ImportedMarian:
         )
     vocabularies = read_vocabularies(folder, marian)
     tokenizers = _tokenizers(folder, *vocabularies)
-    tree = {"model": marian.model_options(), "search": marian.search_options()}
+    tree = {
+        "data": {"languages": read_languages(folder)},
+        "model": marian.model_options(),
+        "search": marian.search_options(),
+    }
     config = from_tree(tree, where=str(folder / CONFIG))
     model = build_model(config, tokenizers)
     _fill(model, weights_file(folder), marian, *vocabularies)
