@@ -32,7 +32,7 @@ def forms(tmp_path: Path) -> Path:
 def test_a_plan_is_printed_and_nothing_is_written(forms: Path, command: Command) -> None:
     done = command("plan", forms, "--set", "train.max_steps=100")
     assert done.code == 0, done.err
-    assert "text.tokenizer" in done.out and "lstm-bilinear" in done.out
+    assert "text.tokenizer" in done.out and "model.tag_positions" in done.out
     assert [path.name for path in forms.parent.iterdir()] == ["forms.tsv"]
 
 
@@ -54,7 +54,7 @@ def test_a_plan_is_part_of_the_run_and_resumes(forms: Path, command: Command, tm
     assert "data.tags_column" in done.err
     run = Run.open(tmp_path / "run")
     choices = {choice["option"]: choice["value"] for choice in json.loads(run.plan_file.read_text())["choices"]}
-    assert choices["model.name"] == run.config().model.name == "lstm-bilinear"
+    assert choices["model.name"] == run.config().model.name == "transformer"
     assert run.config().data.tags_column == "3"
     assert command("resume", run.folder, "--set", "train.max_steps=5").code == 0
 

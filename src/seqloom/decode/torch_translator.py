@@ -282,7 +282,7 @@ class TorchTranslator(Translator):
 
     def _forms(self, phrase: str | tuple[str, ...]) -> Forms:
         """Return the tokens of a phrase, or of all its forms, after a space and after another character."""
-        forms = (phrase,) if isinstance(phrase, str) else phrase
+        forms = phrase if isinstance(phrase, tuple) else (phrase,)
         target = self.tokenizers.target
         possible = [form for form in forms if UNK not in target.encode(form)]
         if forms and not possible:
