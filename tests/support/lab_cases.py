@@ -48,6 +48,61 @@ def _mask(*unmasked: float) -> dict[str, Any]:
     return {"changed": 3, "masked": [0.0, 0.0, 1.0], "unmasked": [*unmasked, 1.0]}
 
 
+def _heads(*counts: int) -> dict[str, Any]:
+    """Return numbers with these FLOPs of one, two, ... heads."""
+    rows = enumerate(counts, 1)
+    return {"measured": [{"heads": n, "parameters": 9, "flops": flops, "weights": n} for n, flops in rows]}
+
+
+def _averages(*attention: float, feed_forward: float = 1.0) -> dict[str, Any]:
+    layers = enumerate(attention, 1)
+    rest = {"feed_forward": feed_forward, "spread": 0.5}
+    return {"layers": [{"layer": n, "attention": one, **rest} for n, one in layers]}
+
+
+def _distance(recurrent: float, attention: float) -> dict[str, Any]:
+    """Return numbers with these factors by which the gradients fall."""
+    return {"recurrent": [1.0, 1 / recurrent], "attention": [1.0, 1 / attention]}
+
+
+def _depth(both: float, neither: float) -> dict[str, Any]:
+    ratios = {"both": both, "residual only": 1.0, "norm only": 1.0, "neither": neither}
+    return {"norms": {kind: [ratio, 1.0] for kind, ratio in ratios.items()}}
+
+
+def _cost(attention: int, recurrent: int, width: int) -> dict[str, Any]:
+    """Return numbers at n = 32 and 64, with these FLOPs at n = 64."""
+    flops = {"self-attention": [100, attention], "LSTM": [150, recurrent]}
+    flops |= {"Linformer": [90, 180], "BigBird": [95, 190]}
+    return {
+        "width": width,
+        "lengths": [32, 64],
+        "flops": flops,
+        "seconds": {kind: [1.0, 2.0] for kind in flops},
+    }
+
+
+def _beams(*errors: float) -> dict[str, Any]:
+    """Return numbers of the beams 1, 2, ... and of the exhaustive one."""
+    rows = enumerate((*errors, 0.0), 1)
+    searches = [{"beam": n, "expansions": 3.0 * n, "errors": error, "loss": error} for n, error in rows]
+    return {"searches": searches, "length": 3, "prefixes": 3 * len(searches)}
+
+
+def _lengths(plain: int, normalised: int) -> dict[str, Any]:
+    return {"expected": [10.0], "plain": [plain], "normalised": [normalised]}
+
+
+def _bleu(paraphrase: float, helped: float) -> dict[str, Any]:
+    sentence = {"reference": "a", "paraphrase": paraphrase, "wrong": 50.0, "helped": helped}
+    return {"metric": "bleu", "references": 3, "sentences": [sentence]}
+
+
+def _clip(clipped: float, unclipped: float) -> dict[str, Any]:
+    step = {"gain": 1.0, "gradient": 100.0, "clipped": clipped, "unclipped": unclipped}
+    return {"bound": 0.1, "steps": [step]}
+
+
 CASES = {
     "vanish": LabCase(
         settings={"width": 8, "steps": 12, "sentences": 1},
@@ -68,4 +123,48 @@ CASES = {
         not_here=_scale(0.5, 0.6),
     ),
     "mask": LabCase(holds=_mask(0.1, 0.1), in_part=_mask(0.1, 0.0), not_here=_mask(0.0, 0.0)),
+    "heads-cost": LabCase(holds=_heads(100, 100), in_part=_heads(100, 105), not_here=_heads(100, 200)),
+    "no-ffn": LabCase(
+        settings={"layers": 3, "width": 16},
+        holds=_averages(1e-9, 1e-9),
+        in_part=_averages(1e-9, 0.1),
+        not_here=_averages(1e-9, feed_forward=1e-9),
+    ),
+    "distance": LabCase(
+        settings={"distance": 16, "width": 16, "layers": 1, "sentences": 1},
+        holds=_distance(101, 9),
+        in_part=_distance(99, 9),
+        not_here=_distance(99, 11),
+    ),
+    "depth": LabCase(
+        settings={"width": 16, "sentences": 2},
+        holds=_depth(0.11, 9e-4),
+        in_part=_depth(0.09, 9e-4),
+        not_here=_depth(0.09, 2e-3),
+    ),
+    "cost": LabCase(
+        settings={"lengths": (8, 16, 64, 128), "width": 8, "rank": 4, "block": 4},
+        holds=_cost(380, 300, width=24),
+        in_part=_cost(380, 300, width=64),
+        not_here=_cost(300, 200, width=24),
+    ),
+    "beam": LabCase(
+        settings={"words": 3, "length": 4, "sentences": 30, "beams": (1, 2)},
+        holds=_beams(0.5, 0.2),
+        in_part=_beams(0.2, 0.5),
+        not_here=_beams(0.0, 0.0),
+    ),
+    "length-bias": LabCase(
+        settings={"sentences": 12, "longest": 8, "beam": 30},
+        holds=_lengths(7, 10),
+        in_part=_lengths(7, 12),
+        not_here=_lengths(8, 10),
+    ),
+    "bleu": LabCase(holds=_bleu(10.0, 20.0), in_part=_bleu(10.0, 19.0), not_here=_bleu(60.0, 61.0)),
+    "clip": LabCase(
+        settings={"gains": (1.0, 2.0), "length": 12, "width": 8},
+        holds=_clip(0.1, 1.1),
+        in_part=_clip(0.1, 0.9),
+        not_here=_clip(0.11, 1.1),
+    ),
 }

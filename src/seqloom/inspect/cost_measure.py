@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import nn
@@ -29,6 +29,7 @@ TIMED_TOKENS = 1024  # per timed batch: one short sentence would measure the ove
 MIN_SECONDS, MIN_REPEATS = 0.5, 3  # of a measurement
 
 Shape = tuple[int, ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -111,11 +112,16 @@ def count_flops(model: nn.Module, batch: Batch) -> tuple[int, int]:
     for module in probe.modules():
         if isinstance(module, RecurrentLayer):
             module.cell = replace(module.cell, kernel="steps")
-    with FlopCounterMode(display=False, custom_mapping=_FUSED_ATTENTION) as forward:
-        loss = probe(batch).sum()
-    with FlopCounterMode(display=False, custom_mapping=_FUSED_ATTENTION) as backward:
-        loss.backward()
-    return forward.get_total_flops(), backward.get_total_flops()
+    loss, forward = with_flops(lambda: probe(batch).sum())
+    _, backward = with_flops(loss.backward)
+    return forward, backward
+
+
+def with_flops(work: Callable[[], T]) -> tuple[T, int]:
+    """Return the result of a computation and the FLOPs of its matrix products, as counted by torch."""
+    with FlopCounterMode(display=False, custom_mapping=_FUSED_ATTENTION) as counter:
+        result = work()
+    return result, counter.get_total_flops()
 
 
 def _fused_forward(q: Shape, k: Shape, v: Shape, *rest: Any, out_shape: Any = None, **options: Any) -> int:

@@ -62,21 +62,17 @@ class CellKeeps(Lab[CellSettings, CellNumbers]):
     )
     method = (
         "Set the biases of an LSTM layer with random weights so that the forget gate is open and the input "
-        "gate "
-        "closed. Feed random inputs and measure the change of the cell, relative to its initial content. "
+        "gate closed. Feed random inputs and measure the change of the cell, relative to its initial content. "
         "Compare with smaller biases of the forget gate."
     )
     criterion = (
-        "holds: after all steps the cell has changed by less than 0.001 % (10⁻⁵), and with a forget bias of "
-        "0 by "
-        "more than 99 %. Holds in part: the change is below 1 %. Otherwise it does not hold here."
+        "holds: after all steps the cell has changed by less than 0.001 % (10⁻⁵), and with a forget bias of 0 "
+        "by more than 99 %. Holds in part: the change is below 1 %. Otherwise it does not hold here."
     )
     explanation = (
         "The sigmoid is 1 or 0 only in the limit, so the cell is kept for a time that grows with the bias, "
-        "not for "
-        "ever. A forget gate of f keeps half of the cell for log 0.5 / log f steps: 1 step for f = 0.5, 103 "
-        "steps "
-        "for f = 0.9933, which is a bias of 5."
+        "not for ever. A forget gate of f keeps half of the cell for log 0.5 / log f steps: 1 step for f = "
+        "0.5, 103 steps for f = 0.9933, which is a bias of 5."
     )
     variations = (
         Variation("steps=20000", "Is the cell still unchanged after 20,000 inputs?"),
@@ -85,8 +81,8 @@ class CellKeeps(Lab[CellSettings, CellNumbers]):
     )
     exercise = Exercise(
         "Which forget bias keeps half of the cell for 100 steps, if weights and inputs are ignored?",
-        "f^100 = 0.5 gives f = 0.99309 and the bias log(f / (1 − f)) = 4.97. The usual initial bias of 1 gives "
-        "f = 0.731: half is lost after 2.2 steps, and training must do the rest.",
+        "f^100 = 0.5 gives f = 0.99309 and the bias log(f / (1 − f)) = 4.97. The usual initial bias of 1 "
+        "gives f = 0.731: half is lost after 2.2 steps, and training must do the rest.",
     )
     seconds = 1
     settings = CellSettings
@@ -104,8 +100,7 @@ class CellKeeps(Lab[CellSettings, CellNumbers]):
         forgotten = max((one.changes[-1] for one in numbers.others), default=1.0)
         reason = (
             f"After {len(numbers.kept.changes):,} steps the cell has changed by {change:.1e}; with smaller "
-            f"forget "
-            f"biases by up to {forgotten:.1%}."
+            f"forget biases by up to {forgotten:.1%}."
         )
         if change < _KEPT and forgotten > _LOST:
             return Judgement(Verdict.HOLDS, reason)

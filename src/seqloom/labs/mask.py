@@ -53,23 +53,20 @@ class Mask(Lab[MaskSettings, MaskNumbers]):
         r"e_{ij} = q_i^\top k_j\ \ \mathrm{if}\ \ j \leq i,\qquad e_{ij} = -\infty\ \ \mathrm{if}\ \ j > i"
     )
     method = (
-        "Run an untrained Transformer decoder over a sequence, replace the token at one position t, and run it "
-        "again. Compare the logits at all positions, with the causal mask and without a mask."
+        "Run an untrained Transformer decoder over a sequence, replace the token at one position t, and run "
+        "it again. Compare the logits at all positions, with the causal mask and without a mask."
     )
     criterion = (
         "holds: with the mask, no logit before t changes (below 10⁻⁵) and those from t on do; without the "
-        "mask, all "
-        "positions change (above 10⁻³). Holds in part: without the mask only some positions before t change. "
-        "Otherwise it does not hold here."
+        "mask, all positions change (above 10⁻³). Holds in part: without the mask only some positions before "
+        "t change. Otherwise it does not hold here."
     )
     explanation = (
         "Each position attends to all keys that the mask leaves, and the replaced token is one of them. In "
-        "training, "
-        "the input at position i + 1 is the token that position i has to predict, so a decoder without the "
-        "mask "
-        "reads the answer, and at test time the answer is not there. The mask must leave the diagonal: with "
-        "the "
-        "formula e = −∞ for j ≥ i, as Lecture 9 prints it, the first position has no key (see strict-mask)."
+        "training, the input at position i + 1 is the token that position i has to predict, so a decoder "
+        "without the mask reads the answer, and at test time the answer is not there. The mask must leave the "
+        "diagonal: with the formula e = −∞ for j ≥ i, as Lecture 9 prints it, the first position has no key "
+        "(see strict-mask)."
     )
     variations = (
         Variation("changed=2", "Which positions may change now?"),
@@ -79,8 +76,7 @@ class Mask(Lab[MaskSettings, MaskNumbers]):
     exercise = Exercise(
         "An encoder of a translation model has no causal mask. Why is this not an error?",
         "The whole source is given when translation starts, so no position of it is in the future. Only the "
-        "target "
-        "is generated from left to right.",
+        "target is generated from left to right.",
     )
     seconds = 1
     settings = MaskSettings

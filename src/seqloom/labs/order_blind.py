@@ -61,22 +61,18 @@ class OrderBlind(Lab[OrderSettings, OrderNumbers]):
     )
     method = (
         "Encode a sentence and a permutation of it with an untrained Transformer encoder. Compare the vector "
-        "of "
-        "each word in both sentences, for every kind of positions."
+        "of each word in both sentences, for every kind of positions."
     )
     criterion = (
         "holds: without positions every word has the same vector in both sentences (difference below 10⁻⁵), "
-        "and "
-        "with sinusoidal and with learned positions it has not (above 10⁻³). Holds in part: one of the two "
-        "kinds "
-        "differs. Otherwise it does not hold here."
+        "and with sinusoidal and with learned positions it has not (above 10⁻³). Holds in part: one of the "
+        "two kinds differs. Otherwise it does not hold here."
     )
     explanation = (
         "Attention is a sum over keys, and a sum does not depend on the order. Not every kind of position "
         "repairs this pair of sentences: ALiBi and KERPLE use the distance |i − j| without its sign, and the "
         "second sentence is the first one in reverse, so all distances are equal and an encoder with them "
-        "still "
-        "cannot distinguish the two. In a decoder the causal mask breaks this symmetry."
+        "still cannot distinguish the two. In a decoder the causal mask breaks this symmetry."
     )
     variations = (
         Variation(
@@ -90,13 +86,10 @@ class OrderBlind(Lab[OrderSettings, OrderNumbers]):
     )
     exercise = Exercise(
         "Why does an encoder with ALiBi give “I” the same vector in both sentences, and which change of the "
-        "bias "
-        "repairs this?",
+        "bias repairs this?",
         "The bias −m |i − j| is the same for i − j and j − i, and reversing a sentence only changes the "
-        "signs of "
-        "the distances. Different slopes m for keys on the left and on the right repair it; the learned "
-        "vectors "
-        "of relative positions do this.",
+        "signs of the distances. Different slopes m for keys on the left and on the right repair it; the "
+        "learned vectors of relative positions do this.",
     )
     seconds = 1
     settings = OrderSettings

@@ -62,8 +62,7 @@ class Scale(Lab[ScaleSettings, ScaleNumbers]):
     method = (
         "Draw queries and keys with independent standard normal coordinates. For every width compute the "
         "attention weights with and without scaling, their entropy, and the norm of the derivative of the "
-        "weights "
-        "with respect to the scores."
+        "weights with respect to the scores."
     )
     criterion = (
         "holds: at the largest width, mean entropy and median gradient without scaling are below 10 % of the "
@@ -71,11 +70,9 @@ class Scale(Lab[ScaleSettings, ScaleNumbers]):
     )
     explanation = (
         "A sum of d products has a standard deviation of √d, so at d = 1,024 scores differ by about 32 and "
-        "one key "
-        "gets nearly all the weight. The gradient is judged by its median: a few queries have two keys with "
-        "nearly "
-        "equal scores, and these few have a large gradient, which the mean would report instead of the "
-        "typical one."
+        "one key gets nearly all the weight. The gradient is judged by its median: a few queries have two "
+        "keys with nearly equal scores, and these few have a large gradient, which the mean would report "
+        "instead of the typical one."
     )
     variations = (
         Variation("widths=[1024,4096]", "Does the saturation become stronger?"),
@@ -84,11 +81,9 @@ class Scale(Lab[ScaleSettings, ScaleNumbers]):
     )
     exercise = Exercise(
         "Keys and queries have coordinates with variance 1/4 instead of 1. By which factor must scores be "
-        "divided "
-        "so that their variance is 1?",
+        "divided so that their variance is 1?",
         "Each product has variance 1/16, the sum of d products d/16, so the factor is √d / 4. Initialisation "
-        "and "
-        "scaling belong together.",
+        "and scaling belong together.",
     )
     seconds = 2
     settings = ScaleSettings

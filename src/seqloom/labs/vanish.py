@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,9 +22,9 @@ from seqloom.labs.framework.lab import (
     Variation,
     Verdict,
 )
-from seqloom.labs.framework.models import random_batch, untrained_model
-from seqloom.models.recurrent import Recurrent
-from seqloom.nn.cells import Activation, RecurrentLayer
+from seqloom.labs.framework.models import random_batch, recurrent_matrix, untrained_model
+from seqloom.models.base import SequenceModel
+from seqloom.nn.cells import Activation
 from seqloom.settings import Settings
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ class Vanish(Lab[VanishSettings, VanishNumbers]):
         "hold here."
     )
     explanation = (
-        "The state at step i depends on the state at step j only through i − j multiplications by W, so "
-        "the gradient is multiplied by W once per step. A factor of 0.5 leaves a trillionth after 40 steps; a "
-        "factor of 1.6 gives about ninety million. Only a factor of 1 transports the gradient unchanged, "
-        "and training does not keep it there."
+        "The state at step i depends on the state at step j only through i − j multiplications by W, so the "
+        "gradient is multiplied by W once per step. A factor of 0.5 leaves a trillionth after 40 steps; a "
+        "factor of 1.6 gives about ninety million. Only a factor of 1 transports the gradient unchanged, and "
+        "training does not keep it there."
     )
     variations = (
         Variation(
@@ -96,8 +96,8 @@ class Vanish(Lab[VanishSettings, VanishNumbers]):
     exercise = Exercise(
         "A gradient below one millionth of its value at distance 0 no longer changes the weights. After how "
         "many steps is this the case for |λ| = 0.9?",
-        "0.9^ℓ < 10⁻⁶ gives ℓ > 6 / −log₁₀ 0.9 = 131.1, so after 132 steps. Check: "
-        "seqloom lab run vanish --set gains=[0.9] --set steps=140",
+        "0.9^ℓ < 10⁻⁶ gives ℓ > 6 / −log₁₀ 0.9 = 131.1, so after 132 steps. Check: seqloom lab run vanish "
+        "--set gains=[0.9] --set steps=140",
     )
     seconds = 2
     settings = VanishSettings
@@ -149,7 +149,7 @@ def _measure(settings: VanishSettings, gain: float) -> GainNumbers:
         activation=settings.activation,
         init="orthogonal",
     )
-    _scale_recurrent_matrix(cast(Recurrent, model), settings, gain)
+    _scale_recurrent_matrix(model, settings, gain)
     batch = random_batch(
         sentences=settings.sentences,
         source_length=4,
@@ -164,10 +164,9 @@ def _measure(settings: VanishSettings, gain: float) -> GainNumbers:
 
 
 @torch.no_grad()
-def _scale_recurrent_matrix(model: Recurrent, settings: VanishSettings, gain: float) -> None:
+def _scale_recurrent_matrix(model: SequenceModel, settings: VanishSettings, gain: float) -> None:
     """Set W of the decoder so that its largest eigenvalue has the size `gain`."""
-    (layer,) = cast("list[RecurrentLayer]", list(model.decoder.layers))
-    matrix = layer.weights().hidden
+    matrix = recurrent_matrix(model)
     if settings.matrix == "gaussian":
         random = torch.Generator().manual_seed(settings.seed)
         matrix.copy_(torch.randn(matrix.shape, generator=random))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
+from torch import Tensor
 
 from seqloom.models.base import SequenceModel
+from seqloom.models.recurrent import Recurrent
+from seqloom.nn.cells import RecurrentLayer
 from seqloom.registry import architecture
 from seqloom.run.build import build_neural
 from seqloom.types import BOS, EOS, UNK, Batch, Vocabularies
@@ -17,6 +22,12 @@ def untrained_model(name: str, *, vocabulary: int, seed: int, **settings: object
     torch.manual_seed(seed)
     chosen = entry.settings.checked(values, "model", where="the lab")
     return build_neural(chosen, Vocabularies(vocabulary, vocabulary, shared=True)).eval()
+
+
+def recurrent_matrix(model: SequenceModel) -> Tensor:
+    """Return W of a recurrent decoder with one layer, (D, D)."""
+    (layer,) = cast("list[RecurrentLayer]", list(cast(Recurrent, model).decoder.layers))
+    return layer.weights().hidden
 
 
 def random_batch(
