@@ -46,6 +46,9 @@ class Task:
     in_place: bool = False  # targets are the masked tokens, at their positions
     reads_frames: bool = False  # sources may be feature files
     planned: bool = False  # the planner has rules for it
+    metrics: str = "bleu,chrf"  # of evaluation, if the user names none
+    keeps_words: bool = False  # the words of a source must not change, because each has a target
+    mismatch: Callable[[int, int], str | None] | None = None  # fault of a pair with these numbers of words
 
 
 TRANSLATE = Task("translate", reads_frames=True, planned=True)  # map a source to a target

@@ -45,6 +45,13 @@ class Example:
     heads: DependencyTree | None = None  # tree of the source, if the data has trees
 
 
+class WordStarts(NamedTuple):
+    """Source ids that begin a word, and the ids that together spell the mark of a new word in bytes."""
+
+    ids: tuple[int, ...]
+    spelled: tuple[int, ...] = ()
+
+
 class Vocabularies(NamedTuple):
     """Vocabulary sizes, whether source and target share one vocabulary, and the tags of the source."""
 
@@ -53,6 +60,7 @@ class Vocabularies(NamedTuple):
     shared: bool
     features: bool = False  # the source consists of vectors with `source` numbers each, not of symbols
     tags: tuple[int, ...] = ()  # source ids of tags, such as <PST>, and of the characters between tags
+    word_starts: WordStarts | None = None  # None: every source token is a word
 
 
 @dataclass(frozen=True, slots=True)

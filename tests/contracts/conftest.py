@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from seqloom.data.batching import collate_ids
+from seqloom.models.labels import RecurrentLabelSettings, TransformerLabelSettings
 from seqloom.models.language import LanguageModelSettings
 from seqloom.models.recurrent import RecurrentSettings
 from seqloom.models.recurrent_language import RecurrentLanguageSettings
@@ -107,6 +108,16 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "steps": {"kernel": "steps"},
         "orthogonal": {"init": "orthogonal", "forget_bias": 1.0},
     },
+    "bilstm-tagger": {"deep-gru": {"cell": "gru", "layers": 2, "residual": True}},
+    "transformer-tagger": {"rotary": {"positions": "rotary"}},
+    "bilstm-classifier": {
+        "last": {"pooling": "last", "direction": "forward"},
+        "mean": {"pooling": "mean", "cell": "rnn"},
+    },
+    "transformer-classifier": {
+        "last": {"pooling": "last"},
+        "mean-window": {"pooling": "mean", "encoder": {"attention": "window", "window": 4, "block": 2}},
+    },
     "prefix-lm": {
         "relative": {"positions": "relative", "relative_distance": 2},
         "rotary": {"positions": "rotary"},
@@ -129,7 +140,13 @@ FILLING: dict[str, dict[str, dict[str, Any]]] = {
 }
 # Cases in which the attention of a step is not a distribution: there is none, or a factor scales the weights.
 # All other models with these settings return a distribution; a custom architecture may return one or None.
-ATTENTIVE = (TransformerSettings, RecurrentSettings, TaggerSettings)
+ATTENTIVE = (
+    TransformerSettings,
+    RecurrentSettings,
+    TaggerSettings,
+    RecurrentLabelSettings,
+    TransformerLabelSettings,
+)
 ATTENTION = {
     "rnn-last": "none",
     "lstm-last": "none",
@@ -155,7 +172,7 @@ ATTENTION = {
 }
 SHARED, SEPARATE = Vocabularies(23, 23, True, tags=(5, 9, 14, 20)), Vocabularies(29, 19, False)
 # Cases that are also tested with frames: one of each kind of encoder.
-READ_FRAMES = ("transformer", "lstm-additive")
+READ_FRAMES = ("transformer", "lstm-additive", "bilstm-classifier", "transformer-classifier")
 FRAMES = Vocabularies(11, 23, False, features=True)
 
 
@@ -184,6 +201,18 @@ class Case:
         """Return the fields that the architecture has."""
         its = self.architecture.settings.model_fields
         return {name: value for name, value in fields.items() if name in its}
+
+    @property
+    def reads_targets(self) -> bool:
+        """Whether the distribution of a token depends on the tokens before it."""
+        return self.architecture.task.mismatch is None
+
+    def targets(self, given: Sequence[list[int]], sources: Sequence[list[int]]) -> list[list[int]]:
+        """Return the targets of these sources: the given ones, or one label per word or per sequence."""
+        if self.reads_targets:
+            return list(given)
+        count = len if self.architecture.task.keeps_words else lambda source: 1
+        return [[(*target, 9)[0]] * count(source) for target, source in zip(given, sources, strict=True)]
 
     @property
     def may_ignore_order(self) -> bool:

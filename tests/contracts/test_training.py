@@ -22,8 +22,9 @@ TARGETS = [[8, 9], [9, 8, 8], [10, 11, 12, 13], [10, 11, 4], [5], [6, 6, 6], [17
 def _pairs(case: Any, chosen: Sequence[int]) -> Batch:
     """Return a batch of the given pairs, each with a tree over its source."""
     sources = [SOURCES[i] for i in chosen]
+    targets = case.targets([TARGETS[i] for i in chosen], sources)
     heads = [[0] + [1] * (len(source) - 1) for source in sources]
-    return collate_ids(case.sources(sources), [TARGETS[i] for i in chosen], range(len(chosen)), heads)
+    return collate_ids(case.sources(sources), targets, range(len(chosen)), heads)
 
 
 def _reads_the_order(case: Any, model: torch.nn.Module) -> bool:
@@ -41,4 +42,5 @@ def test_it_overfits_eight_pairs(default_case: Any) -> None:
     overfit(model, batch)
     plan = BeamOptions(3, stop="ahead")  # with `count`, three short hypotheses end the search
     found = beam_search(model.eval(), batch, plan, max_lengths=[9] * len(chosen))
-    assert [hypotheses[0].tokens for hypotheses in found] == [TARGETS[i] for i in chosen]
+    expected = default_case.targets([TARGETS[i] for i in chosen], [SOURCES[i] for i in chosen])
+    assert [hypotheses[0].tokens for hypotheses in found] == expected

@@ -17,10 +17,12 @@ from matplotlib.figure import Figure
 
 from seqloom.evaluate.alignment import Gold
 from seqloom.evaluate.buckets import Bucket
+from seqloom.evaluate.labels import Confusion
 from seqloom.evaluate.metrics import Score
 from seqloom.inspect.alignment import AlignedPair
 from seqloom.inspect.attention import Attention
 from seqloom.inspect.buckets import ScoresByLength
+from seqloom.inspect.confusion import ConfusionMatrix
 from seqloom.inspect.cost import predict
 from seqloom.inspect.cost_measure import Measurement
 from seqloom.inspect.cost_picture import cost_by_length
@@ -279,6 +281,12 @@ def _transformer() -> torch.nn.Module:
     return model
 
 
+def confusion(count: int) -> ConfusionMatrix:
+    """Return a matrix of labels that are sometimes mistaken for the next one."""
+    counts = np.diag(np.full(count, 90.0)) + np.diag(np.full(count - 1, 10.0), 1)
+    return ConfusionMatrix(Confusion(tuple(f"label_${n}" for n in range(count)), counts))
+
+
 def study() -> StudyFigure:
     """Return trials of every state."""
     values = (("complete", 20.0), ("pruned", 12.0), ("complete", 24.0), ("failed", None))
@@ -318,6 +326,8 @@ INSPECTIONS: dict[str, Callable[[], Inspection]] = {
     "alignment-smallest": lambda: AlignedPair(["a"], ["b"], np.eye(1), np.eye(1), [(0, 0)]),
     "tree": tree,
     "tree-smallest": lambda: syntax_positions("Go", "0"),
+    "confusion": lambda: confusion(4),
+    "confusion-many": lambda: confusion(40),
     "curves": curves,
     "study": study,
     "buckets": buckets,

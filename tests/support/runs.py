@@ -11,12 +11,13 @@ import numpy as np
 from seqloom.run.config import compose
 from seqloom.run.directory import Run
 from seqloom.run.train import continue_run, create
-from support.configs import FOUR_STEPS, TINY, TINY_FITTED, TINY_RECURRENT, WORDS, Settings
+from support.configs import FOUR_STEPS, TINY, TINY_FITTED, TINY_RECURRENT, TINY_TRANSFORMER, WORDS, Settings
 
 SUBJECTS = ("a man", "a dog", "two women", "the girl", "some men")
 ACTS = ("is running.", "plays the guitar.", "sits on a red bench.", "are here!")
 SUBWORDS: Settings = {"text.tokenizer": "unigram", "text.vocab_size": 60, "train.max_steps": 2}
 TWO_STEPS: Settings = {**TINY, **SUBWORDS}
+LABELS: Settings = {"model.size": "tiny", "data.valid_share": 0.2, "train.threads": 1, "train.max_steps": 2}
 LSTM: Settings = {**TINY_RECURRENT, **SUBWORDS}
 DIGITS: Settings = {**TINY, **FOUR_STEPS}  # checkpoints at 2 and 4
 # Name, model, data and settings. `restore` fills spans; `back` translates from the second column to the first.
@@ -34,6 +35,8 @@ RUNS: Mapping[str, tuple[str, str, Settings]] = {
     "word-mlm": ("mlm", "digits.txt", DIGITS),
     "hmm-lm": ("hmm-lm", "digits.txt", TINY_FITTED),
     "hmm": ("hmm", "tags.tsv", TINY_FITTED),
+    "tagger": ("bilstm-tagger", "tags.tsv", {**LABELS, "model.width": 16}),
+    "classifier": ("transformer-classifier", "clips.tsv", {**LABELS, **TINY_TRANSFORMER}),
     "hmm-classifier": ("hmm-classifier", "clips.tsv", {"model.size": "tiny", "data.valid_share": 0.2}),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -59,13 +60,14 @@ def evaluate(
     run: RunArgument,
     files: Annotated[list[str] | None, typer.Argument(metavar="FILE", help="Tables of test pairs.")] = None,
     metrics: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAMES",
             help="Metrics, separated by commas: bleu, chrf, ter, exact, exact:raw, error, per, wer, cer, "
-            "rouge1, rouge2, rougel, distinct1, distinct2, ...",
+            "accuracy, macro-f1, rouge1, rouge2, rougel, distinct1, distinct2, ...",
+            show_default="bleu,chrf; for labels accuracy,macro-f1",
         ),
-    ] = "bleu,chrf",
+    ] = None,
     source: Source = None,
     target: Annotated[
         list[str] | None,
@@ -167,16 +169,19 @@ def evaluate(
     from seqloom.evaluate.versus import as_table, versus
     from seqloom.outputs import check_can_write, write_output
     from seqloom.progress import counter
+    from seqloom.registry import architecture
     from seqloom.run.config import strategy_options
     from seqloom.run.directory import Run
+    from seqloom.run.labels import unknown_labels
 
-    chosen = parse_metrics(metrics)
+    config = Run.open(run).config()
+    task = architecture(config.model.name).task
+    chosen = parse_metrics(task.metrics if metrics is None else metrics)
     for metric in chosen if compare else ():
         sentence_metric(metric)  # raises before anything is translated
     check_figure(plot, style)
     if out:
         check_can_write(out)
-    config = Run.open(run).config()
     for other in compare or []:
         Run.open(other)  # raises for a wrong name before anything is translated
     test = read_testset(
@@ -191,6 +196,9 @@ def evaluate(
         group_by_source=group_by_source,
     )
 
+    flat = [text for given in test.references for text in given] if task.mismatch else []
+    if note := unknown_labels(flat, Run.open(run).tokenizers().target):
+        print(f"note: {note}", file=sys.stderr)
     explained = bleu_of(chosen) if explain else None
     if explain and explain > len(test.sources):
         raise SeqloomError(

@@ -13,6 +13,7 @@ from seqloom.cli.commands import Command, CommandGroup
 from seqloom.cli.figures import check_figure, write_figure
 from seqloom.cli.inspect_alignment import alignment
 from seqloom.cli.inspect_attention import attention
+from seqloom.cli.inspect_confusion import confusion
 from seqloom.cli.inspect_gates import gates
 from seqloom.cli.inspect_hmm import hmm
 from seqloom.cli.inspect_search import search
@@ -37,6 +38,7 @@ app.command(cls=Command)(search)
 app.command(cls=Command)(alignment)
 app.command(cls=Command)(stacks)
 app.command(cls=Command)(hmm)
+app.command(cls=Command)(confusion)
 
 
 @app.command(cls=Command)

@@ -18,6 +18,7 @@ from seqloom.errors import SeqloomError, unknown
 from seqloom.evaluate import sacre
 from seqloom.evaluate.diversity import DistinctNgrams
 from seqloom.evaluate.edits import ErrorRate, ExactMatch
+from seqloom.evaluate.labels import Accuracy, MacroF1
 from seqloom.evaluate.resample import Matrix, interval, resampled_totals
 from seqloom.evaluate.rouge import Rouge
 from seqloom.evaluate.sentence_metric import SentenceMetric
@@ -86,6 +87,8 @@ METRICS: dict[str, Callable[[], Metric]] = {
     "rouge1": lambda: Rouge("rouge1", "ROUGE-1", higher_is_better=True, size=1),
     "rouge2": lambda: Rouge("rouge2", "ROUGE-2", higher_is_better=True, size=2),
     "rougel": lambda: Rouge("rougel", "ROUGE-L", higher_is_better=True),
+    "accuracy": lambda: Accuracy("accuracy", "accuracy", higher_is_better=True),
+    "macro-f1": MacroF1,
     "distinct1": lambda: DistinctNgrams("distinct1", "distinct-1", size=1),
     "distinct2": lambda: DistinctNgrams("distinct2", "distinct-2", size=2),
 }

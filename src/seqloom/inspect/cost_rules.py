@@ -19,6 +19,7 @@ from seqloom.nn.context import AttentionContext, MeanContext
 from seqloom.nn.dropout import Dropout
 from seqloom.nn.longattention import BlockSparseAttention, LinformerAttention
 from seqloom.nn.multihead import CrossAttention, SelfAttention
+from seqloom.nn.pooling import WeightedSum
 from seqloom.nn.positions import AttentionPositions, InputPositions, Relative
 from seqloom.nn.scores import PerceptronScore, ProductScore
 
@@ -205,3 +206,10 @@ def _mean_context(module: MeanContext, use: Use) -> Cost:
     """Return the cost of a weighted sum with constant weights."""
     pairs = use.rows * use.keys
     return _products(pairs * module.width, backward=1) + _floats(pairs)
+
+
+@cost.register
+def _weighted_sum(module: WeightedSum, use: Use) -> Cost:
+    """Return the cost of A h, whose weights need a gradient only if they are learned."""
+    pairs = use.rows * use.width
+    return _products(pairs * module.width, backward=2 if use.gradient else 1) + _floats(pairs)

@@ -40,17 +40,32 @@ def embeddings_and_output(
             "model.tie=all needs one tokenizer for both sides, but this run has one per side.",
             "set text.joint=true, or model.tie=target",
         )
-    source_class = FrameEmbedding if vocabularies.features else nn.Embedding
-    source: nn.Embedding | FrameEmbedding = source_class(vocabularies.source, width)
+    source = _embedding_of_sources(vocabularies, width)
     target = nn.Embedding(vocabularies.target, width)
     output = nn.Linear(hidden, vocabularies.target)
     for embedding in (source, target):
-        # Features of frames have variance 1, so their initial vectors have the same norm as those of ids.
-        features = vocabularies.source if isinstance(embedding, FrameEmbedding) else 1
-        nn.init.normal_(embedding.weight, std=(features * width) ** -0.5)
+        _initialise(embedding)
     nn.init.zeros_(output.bias)
     if tie != "none" and hidden == width:
         output.weight = target.weight
     if tie == "all" or (tie == "auto" and vocabularies.shared):
         source = target
     return source, target, output
+
+
+def source_embedding(vocabularies: Vocabularies, width: int) -> nn.Embedding | FrameEmbedding:
+    """Return the source embedding, of ids or of frames, for models without a target embedding."""
+    embedding = _embedding_of_sources(vocabularies, width)
+    _initialise(embedding)
+    return embedding
+
+
+def _embedding_of_sources(vocabularies: Vocabularies, width: int) -> nn.Embedding | FrameEmbedding:
+    return (FrameEmbedding if vocabularies.features else nn.Embedding)(vocabularies.source, width)
+
+
+def _initialise(embedding: nn.Embedding | FrameEmbedding) -> None:
+    """Draw vectors with a norm of about 1; features of frames have variance 1."""
+    features = embedding.in_features if isinstance(embedding, FrameEmbedding) else 1
+    width = embedding.out_features if isinstance(embedding, FrameEmbedding) else embedding.embedding_dim
+    nn.init.normal_(embedding.weight, std=(features * width) ** -0.5)

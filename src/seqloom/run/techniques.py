@@ -41,11 +41,32 @@ def check_techniques(config: Config, entry: Architecture) -> None:
             f"text.sampling={config.text.sampling} does not support the dependency trees of {entry.name}.",
             "set text.sampling=target, or use other positions",
         )
+    if entry.task.keeps_words:
+        _check_keeps_words(config)
     if config.train.rdrop and getattr(config.model, "dropout", None) == 0:
         raise SeqloomError(
             "train.rdrop compares two passes with other dropout masks, but model.dropout=0 makes them equal.",
             "set model.dropout, e.g. to 0.1",
         )
+
+
+def _check_keeps_words(config: Config) -> None:
+    """Raise if an option changes the words of a source, each of which has a target."""
+    name, text = config.model.name, config.text
+    if text.tokenizer == "word" and not text.byte_fallback:
+        raise SeqloomError(
+            f"The model {name} counts words, but the word tokenizer joins unknown words without byte_fallback.",
+            "leave out text.byte_fallback=false, or use another tokenizer",
+        )
+    for option, is_on in (
+        (f"train.word_dropout={config.train.word_dropout:g}", bool(config.train.word_dropout)),
+        ("data.long=truncate", config.data.long == "truncate"),
+    ):
+        if is_on:
+            raise SeqloomError(
+                f"The model {name} has a target for every source word, so it does not support {option}.",
+                "leave the option out",
+            )
 
 
 def check_tokenizers(config: Config, tokenizers: TokenizerPair) -> None:

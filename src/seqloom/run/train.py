@@ -33,6 +33,7 @@ from seqloom.run.directory import Run
 from seqloom.run.extend import change_limits
 from seqloom.run.fit import fit_run
 from seqloom.run.guards import disk_errors, exclusive_training, stop_on_signals
+from seqloom.run.labels import check_labels
 from seqloom.run.load import check_search_options, load, load_filler, load_generator, use_of
 from seqloom.run.planner.plan import Plan, PlanMode, compose_with_plan, plan_mode
 from seqloom.run.techniques import check_tokenizers, is_augmented
@@ -170,6 +171,7 @@ def _prepare(run: Run, config: Config, tokenizers: TokenizerPair | None) -> None
     init_from = config.train.init_from
     prepared = Corpus(config.data, config.text).prepare(tokenizers or _shared_tokenizers(init_from))
     check_tokenizers(config, prepared.tokenizers)
+    check_labels(prepared, architecture(config.model.name).task)
     # A model that cannot be built is an error before anything is written.
     model = None if _is_fitted(config) else build_model(config, prepared.tokenizers)
     warm = warm_start(model, {name: _best_weights(name) for name in init_from}) if init_from and model else None

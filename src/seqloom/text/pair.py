@@ -68,7 +68,8 @@ class TokenizerPair:
     def vocabularies(self) -> Vocabularies:
         """Vocabulary sizes and kinds, as a model needs them."""
         tags = () if self.frames else (*self.source.tags, *self.source.tag_separators)
-        return Vocabularies(self.reader.size, self.target.size, self.joint, self.frames, tags)
+        words = None if self.frames else self.source.word_starts
+        return Vocabularies(self.reader.size, self.target.size, self.joint, self.frames, tags, words)
 
     @property
     def joint(self) -> bool:

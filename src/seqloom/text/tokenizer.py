@@ -20,7 +20,7 @@ from seqloom.text.config import MASK, Kind, Normalization
 from seqloom.text.normalize import Normalizer
 from seqloom.text.training import SPACE, train_sentencepiece
 from seqloom.text.word_edges import WordEdges, word_edges
-from seqloom.types import BOS, EOS, PAD, UNK
+from seqloom.types import BOS, EOS, PAD, UNK, WordStarts
 
 # SentencePiece marks spaces with U+2581 and reserves the tab. Swapping both with characters that have no
 # special meaning makes them ordinary text; the table is its own inverse.
@@ -191,6 +191,16 @@ class Tokenizer:
     def word_edges(self) -> WordEdges:
         """Word boundaries between tokens; an unknown token may be part of any word."""
         return word_edges(b"_" if id == UNK else piece for id, piece in enumerate(self._bytes))
+
+    @cached_property
+    def word_starts(self) -> WordStarts:
+        """Ids that begin a word; a char tokenizer counts the space before a word as its beginning."""
+        mark = SPACE.encode()
+        bytes_ = [int(self._processor.piece_to_id(f"<0x{byte:02X}>")) for byte in mark]
+        return WordStarts(
+            tuple(id for id, piece in enumerate(self._bytes) if piece.startswith(mark)),
+            () if UNK in bytes_ else tuple(bytes_),
+        )
 
     def symbol(self, tag: str) -> int:
         """Return the id of a symbol that is never split, such as [MASK]."""
