@@ -224,6 +224,24 @@ def test_minimum_bayes_risk_chooses_among_candidates(
         assert 0 <= output.score <= 100
 
 
+def test_exact_search(translator: Translator, subject: Subject) -> None:
+    """Its outputs are at least as good as those of a beam, and the same for every kind of translator."""
+    if "exact" not in subject.capabilities:
+        with pytest.raises(SeqloomError, match="does not support exact search"):
+            translator.exact(subject.lines, expand=1)
+        return
+    outputs = translator.with_search({"length_norm": "none", "longest": 3}).exact(subject.lines, expand=400)
+    beam = translator.with_search({"length_norm": "none", "longest": 3}).translate(subject.lines)
+    assert outputs[1] == [NOTHING]
+    for (output,), (known,) in zip(outputs, beam, strict=True):
+        assert (output.finished, output.score) >= (known.finished, known.score - 1e-4)
+    assert any("unproven" not in output.flags for (output,) in outputs)
+    if subject.origin:
+        with opened(subject.origin) as other:
+            searching = other.with_search({"length_norm": "none", "longest": 3})
+            assert not differ(outputs, searching.exact(subject.lines, expand=400))
+
+
 # No possible hypothesis.
 
 

@@ -68,6 +68,14 @@ def test_ibm_1_matches_nltk() -> None:
     assert_same_words(ours, IBMModel1(for_nltk(pairs), 4))
 
 
+def test_without_a_prior_the_aligner_trains_ibm_2_as_published() -> None:
+    pairs = corpus(5)
+    aligner = Aligner(pairs, prior=0.0)
+    aligner.train("ibm1", iterations=3)
+    aligner.train("ibm2", iterations=3)  # NLTK runs twice as many iterations of IBM 1
+    assert_same_words(aligner.directions[0], IBMModel2(for_nltk(pairs), 3))
+
+
 def test_ibm_2_matches_nltk() -> None:
     pairs = corpus(2)
     ours = direction(pairs, UniformPositions())

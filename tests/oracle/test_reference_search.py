@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.beam_search import beam_search
+from seqloom.decode.config import Stop
 from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.reference import exhaustive_search, reference_beam_search
@@ -172,10 +173,12 @@ def plans(draw: st.DrawFn, sentences: int) -> tuple[BeamOptions, list[Rules]]:
         "min_length": draw(st.integers(0, 3)),
         "no_repeat": draw(st.integers(0, 2)),
     }
+    stop: Stop = draw(st.sampled_from(["ahead", "count", "hopeless", "length"]))
     plan = BeamOptions(
         groups * draw(st.integers(1, 3)),
         ranking,
-        stop=draw(st.sampled_from(["ahead", "count", "hopeless", "length"])),
+        stop=stop,
+        stop_after=draw(st.none() | st.integers(1, 8)) if stop in ("ahead", "count") and groups == 1 else None,
         nbest=draw(st.integers(1, 2)),
         groups=groups,
         diversity=draw(st.sampled_from([0.0, 0.5, 3.0])),
@@ -217,6 +220,20 @@ def test_both_searches_agree_on_coverage(name: str) -> None:
     for source, fast in zip(sources, found, strict=True):
         slow = reference_beam_search(model, batch_for(name, [source]), plan, max_length=3)
         _same(fast, slow, tolerance(name))
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("after", [1, 2, 7])
+def test_a_search_stops_after_a_number_of_completed_hypotheses(beam: int, after: int) -> None:
+    """Until then, it completes the same hypotheses as a search up to the maximum length."""
+    model = _sparse(11, longest=9, density=1.0)
+    model.log_probs[..., EOS] = -0.5
+    (all_,) = beam_search(model, _batch([[3]]), BeamOptions(beam, stop="length"), max_lengths=[9])
+    (some,) = beam_search(model, _batch([[3]]), BeamOptions(beam, stop_after=after), max_lengths=[9])
+    lengths = sorted(len(one.tokens) for one in all_ if one.finished)
+    assert len(lengths) > after
+    in_time = [one for one in all_ if one.finished and len(one.tokens) <= lengths[after - 1]]
+    _same(some, in_time)
 
 
 @given(seed=st.integers(0, 10_000), nbest=st.integers(1, 3), reward=st.sampled_from([0.0, 0.5]))

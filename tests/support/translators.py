@@ -19,7 +19,7 @@ from support.process_groups import thread_group
 
 EVERY_OPTION = frozenset(SearchConfig.model_fields)
 TORCH: frozenset[Capability] = frozenset(
-    {"nbest", "alignment", "prefix", "required", "sampling", "token_scores"}
+    {"nbest", "alignment", "prefix", "required", "sampling", "exact", "token_scores"}
 )
 SENTENCES = ("the old cat hides the dog .", "", "the green tree likes the cat .")
 CLIPS = (str(GOLDEN / "data/clips/0.npy"), "", str(GOLDEN / "data/clips/1.npy"))
@@ -59,6 +59,7 @@ SUBJECTS: dict[str, Subject] = {
         impossible={"min_length": 9},
         same={
             "stop": "all tag sequences of a sentence have the same length",
+            "stop_after": "all tag sequences of a sentence have the same length",
             "coverage_penalty": "every word is tagged once, so all outputs cover the source equally",
         },
     ),
@@ -72,6 +73,7 @@ SUBJECTS: dict[str, Subject] = {
         same={
             "beam": "there are two labels",
             "stop": "all outputs are one label",
+            "stop_after": "all outputs are one label",
             "no_repeat": "all outputs are one label",
             "diversity": "all outputs are one label, and the other one is nearly impossible",
         },
@@ -154,6 +156,9 @@ OPTIONS: dict[str, Option] = {
     "coverage_penalty": Option(0.5, _FOUR),
     "stop": Option(
         "length", {**_FOUR, "length_penalty": 2.0, "max_length_factor": 0.0, "max_length_extra": 30}
+    ),
+    "stop_after": Option(
+        100, {"beam": 4, "length_penalty": 4.0, "max_length_factor": 0.0, "max_length_extra": 15}
     ),
     "groups": Option(2, _FOUR),
     "diversity": Option(4.0, {**_FOUR, "groups": 2}),

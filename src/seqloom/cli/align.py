@@ -40,6 +40,14 @@ Agree = Annotated[
     bool | None,
     typer.Option(help="Train the two directions to agree.", show_default="only for --model hmm"),
 ]
+Prior = Annotated[
+    float,
+    typer.Option(
+        min=0,
+        metavar="A",
+        help="Pseudo-count of every word pair; 0 gives relative frequencies, and IBM 1 and 2 as published.",
+    ),
+]
 Lowercase = Annotated[bool, typer.Option("--lowercase", help="Lowercase words before aligning.")]
 Letters = Annotated[
     int, typer.Option(min=0, metavar="N", help="Compare only the first N letters of a word; 0 = all letters.")
@@ -56,6 +64,7 @@ def align(
     symmetrise: Symmetrise = "grow-diag-final-and",
     iterations: Iterations = 5,
     agree: Agree = None,
+    prior: Prior = 0.01,
     lowercase: Lowercase = False,
     letters: Letters = 0,
     reverse: Annotated[
@@ -92,7 +101,14 @@ def align(
     config = data_config(pairs, source, target, source_column, target_column)
     numbers = words_to_ids(read_words(config, report), lowercase=lowercase, letters=letters)
     aligner, links = link(
-        numbers, model, symmetrise, iterations=iterations, agree=agree, threads=threads, quiet=json_
+        numbers,
+        model,
+        symmetrise,
+        iterations=iterations,
+        agree=agree,
+        prior=prior,
+        threads=threads,
+        quiet=json_,
     )
     with output(out) as file:
         for row in links:
@@ -136,6 +152,7 @@ def link(
     *,
     iterations: int,
     agree: bool | None,
+    prior: float,
     threads: int | None,
     quiet: bool,
 ) -> tuple[Aligner, list[Links]]:
@@ -152,7 +169,7 @@ def link(
             "check the file's format and columns (--source-column, --target-column)",
         )
     on_round = None if quiet else _log_round
-    aligner = Aligner(numbers, threads=checked_threads(threads))
+    aligner = Aligner(numbers, prior=prior, threads=checked_threads(threads))
     with counter(f"{model}: pairs", total=alignable * passes(kind, iterations)) as advance:
         aligner.train(kind, iterations=iterations, agree=agree, on_round=on_round, on_progress=advance)
         return aligner, aligner.links(method, on_progress=advance)

@@ -19,6 +19,8 @@ from seqloom.cli.options import (
     Engine,
     Ensemble,
     EnsembleSpace,
+    Exact,
+    Expand,
     HeadsColumn,
     Json,
     Mbr,
@@ -131,6 +133,8 @@ def evaluate(
     seed: Seed = None,
     mbr: Mbr = None,
     samples: Samples = None,
+    exact: Exact = False,
+    expand: Expand = None,
 ) -> None:
     """Translate test data and score the output.
 

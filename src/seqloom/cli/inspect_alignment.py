@@ -13,6 +13,7 @@ from seqloom.cli.align import (
     Letters,
     Lowercase,
     ModelName,
+    Prior,
     Symmetrise,
     data_config,
     link,
@@ -44,6 +45,7 @@ def alignment(
     symmetrise: Symmetrise = "grow-diag-final-and",
     iterations: Iterations = 5,
     agree: Agree = None,
+    prior: Prior = 0.01,
     lowercase: Lowercase = False,
     letters: Letters = 0,
     gold: Annotated[
@@ -84,7 +86,14 @@ def alignment(
         )
     numbers = words_to_ids(words, lowercase=lowercase, letters=letters)
     aligner, links = link(
-        numbers, model, symmetrise, iterations=iterations, agree=agree, threads=threads, quiet=True
+        numbers,
+        model,
+        symmetrise,
+        iterations=iterations,
+        agree=agree,
+        prior=prior,
+        threads=threads,
+        quiet=True,
     )
     forward, backward = aligner.posteriors(line - 1)
     chosen = [(i, j) for i, j in links[line - 1].tolist()]

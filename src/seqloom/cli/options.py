@@ -132,7 +132,7 @@ SetSearch = Annotated[
 ]
 
 # Decoding
-_SAMPLING, _MBR = "Sampling", "Minimum Bayes risk"
+_SAMPLING, _MBR, _EXACT = "Sampling", "Minimum Bayes risk", "Exact search"
 _MODELS = "Several models"
 Beam = Annotated[
     int | None, typer.Option(metavar="N", help="Beam size; 1 is greedy search.", show_default="that of the run")
@@ -208,6 +208,24 @@ Typical = Annotated[
 Seed = Annotated[
     int | None,
     typer.Option(metavar="N", help="Random seed.", show_default="1", rich_help_panel=_SAMPLING),
+]
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact",
+        help="Find the output with the highest score of all, which a beam may miss; for short outputs.",
+        rich_help_panel=_EXACT,
+    ),
+]
+Expand = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Hypotheses to continue per line; an output that is not proved to be the best is flagged.",
+        show_default="1000",
+        rich_help_panel=_EXACT,
+    ),
 ]
 Mbr = Annotated[
     str | None,

@@ -43,6 +43,10 @@ def rerank(
             metavar="R,L,LEN", help="Weights of reverse model, language model and length, e.g. 0.5,0.3,0.2."
         ),
     ] = None,
+    direct: Annotated[
+        float,
+        typer.Option(min=0, metavar="W", help="Weight of log P(y|x); 0 ranks by the noisy channel alone."),
+    ] = 1.0,
     fit: Annotated[
         str | None, typer.Option(metavar="FILE", help="Table of pairs: find the weights with the best BLEU.")
     ] = None,
@@ -57,8 +61,8 @@ def rerank(
 ) -> None:
     """Rerank n-best translations with a noisy-channel model.
 
-    Chooses the candidate with the highest log P(y|x) + r log P(x|y) + l log P(y) + len |y|. The weights r, l
-    and len are given, or fitted on validation data and printed.
+    Chooses the candidate with the highest w log P(y|x) + r log P(x|y) + l log P(y) + len |y|. The weights r, l
+    and len are given, or fitted on validation data and printed; w is 1, or that of --direct.
 
     Examples:
       seqloom rerank runs/de-en --reverse runs/en-de --lm runs/lm --fit valid.tsv
@@ -73,7 +77,7 @@ def rerank(
 
     if out:
         check_can_write(out)
-    chosen = _parse_weights(weights, fit, reverse, lm)
+    chosen = _parse_weights(weights, fit, reverse, lm, direct)
     source_column = column if source_column is None else source_column
     check_has_columns(file or "-", "auto", {"source_column": source_column})
     channel = NoisyChannel(
@@ -84,7 +88,7 @@ def rerank(
     )
     if chosen is None:
         assert fit is not None
-        chosen = _fit(run, channel, fit, sys.stderr.write if file else sys.stdout.write)
+        chosen = _fit(run, channel, fit, direct, sys.stderr.write if file else sys.stdout.write)
         if file is None:
             return
     report = DataReport()
@@ -105,7 +109,7 @@ def rerank(
 
 
 def _parse_weights(
-    weights: str | None, fit: str | None, reverse: Path | None, lm: Path | None
+    weights: str | None, fit: str | None, reverse: Path | None, lm: Path | None, direct: float
 ) -> ChannelWeights | None:
     """Return the given weights, or None if they are to be fitted."""
     from seqloom.decode.rerank import ChannelWeights
@@ -132,10 +136,12 @@ def _parse_weights(
                 f"--weights has {value:g} for --{option}, which is not given.",
                 f"add --{option} RUN, or use weight 0",
             )
-    return ChannelWeights(reverse_weight, lm_weight, length_weight)
+    return ChannelWeights(reverse_weight, lm_weight, length_weight, direct)
 
 
-def _fit(run: Path, channel: NoisyChannel, table: str, write: Callable[[str], Any]) -> ChannelWeights:
+def _fit(
+    run: Path, channel: NoisyChannel, table: str, direct: float, write: Callable[[str], Any]
+) -> ChannelWeights:
     """Return the weights with the best BLEU on the pairs of a table, and print both."""
     from seqloom.data.testset import read_testset
     from seqloom.decode.rerank import bleu_against, fit_weights
@@ -146,7 +152,7 @@ def _fit(run: Path, channel: NoisyChannel, table: str, write: Callable[[str], An
     with counter("translated", total=len(test.sources)) as advance:
         candidates = channel.candidates(test.sources, heads=test.heads, on_progress=advance)
     quality = bleu_against(test.references)
-    weights, best = fit_weights(candidates, quality)
+    weights, best = fit_weights(candidates, quality, direct=direct)
     before = quality([ranked[0].hypothesis.text for ranked in candidates])
     write(f"--weights {weights.reverse:g},{weights.language:g},{weights.length:g}\n")
     write(f"BLEU {best:.2f} on {table}, {before:.2f} without reranking\n")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from seqloom.decode.strategies import Strategy
 
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical", "seed")
-_FLAGS = ("beam", "nbest", "sample", "mbr", "samples", *_SAMPLING)
+_FLAGS = ("beam", "nbest", "sample", "mbr", "samples", "exact", "expand", *_SAMPLING)
 
 
 def choose_strategy(
@@ -45,10 +45,25 @@ def _named(name: str, given: Mapping[str, Any], options: Mapping[str, Any]) -> S
     return make_strategy(name, options)
 
 
+def _exact(given: Mapping[str, Any]) -> Strategy:
+    """Return the exact search that these flags describe."""
+    from seqloom.decode.strategies import ExactSearch
+
+    if "exact" not in given:
+        raise SeqloomError(f"--expand {given['expand']} needs --exact.", "add --exact")
+    if others := given.keys() - {"exact", "expand", "beam"}:
+        flag = sorted(others)[0].replace("_", "-")
+        raise SeqloomError(f"--{flag} and --exact exclude each other.", "leave one of them out")
+    options = {name: given[name] for name in ("beam", "expand") if name in given}
+    return ExactSearch.checked(options, "strategy")
+
+
 def _from_flags(given: Mapping[str, Any]) -> Strategy:
     from seqloom.decode.mbr import UtilityName
     from seqloom.decode.strategies import BeamSearch, MinimumBayesRisk, Sampling
 
+    if "exact" in given or "expand" in given:
+        return _exact(given)
     beam, mbr = given.get("beam"), given.get("mbr")
     if mbr is not None and mbr not in get_args(UtilityName):
         raise unknown("utility", mbr, get_args(UtilityName))

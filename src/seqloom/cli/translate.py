@@ -20,6 +20,8 @@ from seqloom.cli.options import (
     Engine,
     Ensemble,
     EnsembleSpace,
+    Exact,
+    Expand,
     HeadsColumn,
     Mbr,
     MinP,
@@ -99,6 +101,8 @@ def translate(
     seed: Seed = None,
     mbr: Mbr = None,
     samples: Samples = None,
+    exact: Exact = False,
+    expand: Expand = None,
 ) -> None:
     """Translate text, one output line per input line.
 
@@ -177,6 +181,7 @@ def translate(
             if trace:
                 examples = trace_searches(trace, translator, examples)
             ranked = decoding.outputs_per_line(translator.search) > 1
+            summary.is_exact = decoding.is_exact
             with output(out) as stream, counter("translated") as advance:
                 for chunk in _chunks(examples, 1 if flush else _CHUNK_LINES):
                     requests = _requests(chunk, summary.lines + 1, translator, columns)
@@ -199,6 +204,7 @@ class _Summary:
 
     lines: int = 0
     with_line_breaks: int = 0
+    is_exact: bool = False
     flags: Counter[str] = field(default_factory=Counter)
 
     def add(self, hypotheses: Sequence[Hypothesis]) -> None:
@@ -208,6 +214,9 @@ class _Summary:
 
     def print(self, report: DataReport, *, keeps_line_breaks: bool) -> None:
         print_flag_counts(self.flags, self.lines)
+        if self.is_exact:
+            proved = self.lines - self.flags["unproven"]
+            print(f"proved to be the best output: {proved:,} of {self.lines:,} lines", file=sys.stderr)
         if self.with_line_breaks and not keeps_line_breaks:
             note = f"line breaks in {self.with_line_breaks:,} outputs are printed as spaces; --json keeps them"
             print(f"note: {note}", file=sys.stderr)

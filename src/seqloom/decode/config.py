@@ -38,8 +38,15 @@ class SearchConfig(Settings):
     )
     stop: Stop = Field(
         "count",
-        description="stop when `beam` hypotheses are completed (count), and the best one scores higher than "
-        "every open one (ahead); when no open one can still win (hopeless); or at the maximum length (length)",
+        description="stop when `stop_after` hypotheses are completed (count), and the best one scores higher "
+        "than every open one (ahead); when no open one can still win (hopeless); or at the maximum length "
+        "(length)",
+    )
+    stop_after: int | None = Field(
+        None,
+        ge=1,
+        le=10_000,
+        description="completed hypotheses after which stop=count and stop=ahead end a search; None = `beam`",
     )
     groups: int = Field(
         1,
@@ -86,6 +93,7 @@ class SearchConfig(Settings):
                 f"search.groups={self.groups} does not divide search.beam={self.beam}; "
                 f"set search.beam to a multiple of {self.groups}"
             )
+        self._check_stop_after()
         if self.diversity and self.groups == 1:
             raise ValueError(
                 f"search.diversity={self.diversity:g} needs several groups, but search.groups=1; "
@@ -102,6 +110,26 @@ class SearchConfig(Settings):
                 "which includes the end of sentence"
             )
         return self
+
+    def _check_stop_after(self) -> None:
+        after = self.stop_after
+        if after is None:
+            return
+        if self.stop not in ("count", "ahead"):
+            raise ValueError(
+                f"search.stop_after={after} has no effect with search.stop={self.stop}; "
+                "set search.stop to count or ahead"
+            )
+        if self.groups > 1:
+            raise ValueError(
+                f"search.stop_after={after} does not support diverse groups, but search.groups={self.groups}; "
+                "set search.groups=1"
+            )
+        if self.nbest > after:
+            raise ValueError(
+                f"search.nbest={self.nbest} exceeds search.stop_after={after}; "
+                f"set search.stop_after to {self.nbest} or more"
+            )
 
     def differing(self, names: Collection[str]) -> list[str]:
         """Return the named options whose values differ from their defaults."""

@@ -24,7 +24,8 @@ class _Task:
     requests: list[Request]
     search: SearchConfig
     sampling: SamplingConfig | None
-    alignment: bool
+    alignment: bool = False
+    expand: int | None = None  # hypotheses of an exact search
 
     def shard(self, places: Sequence[int]) -> _Task:
         """Return the task for the requests at these positions."""
@@ -35,11 +36,13 @@ class _Task:
         if not self.requests:
             return []
         try:
+            searching = translator.with_search(self.search.model_dump())
+            if self.expand is not None:
+                return searching.exact(self.requests, expand=self.expand, on_progress=on_progress)
             if self.sampling is None:
                 return translator.translate(
                     self.requests, self.search, alignment=self.alignment, on_progress=on_progress
                 )
-            searching = translator.with_search(self.search.model_dump())
             return searching.sample(self.requests, self.sampling, on_progress=on_progress)
         except SeqloomError as error:
             return error
@@ -83,7 +86,10 @@ class DistributedTranslator(Translator):
         return self._run(_Task(requests, search, None, alignment), on_progress)
 
     def _sample(self, requests: list[Request], options: SamplingConfig, *, on_progress: Progress) -> Outputs:
-        return self._run(_Task(requests, self.search, options, alignment=False), on_progress)
+        return self._run(_Task(requests, self.search, options), on_progress)
+
+    def _exact(self, requests: list[Request], expand: int, *, on_progress: Progress) -> Outputs:
+        return self._run(_Task(requests, self.search, None, expand=expand), on_progress)
 
     def _run(self, task: _Task, on_progress: Progress) -> Outputs:
         self._group.broadcast(task)

@@ -33,6 +33,7 @@ class BeamOptions:
     beam: int
     ranking: Ranking = field(default_factory=Ranking)
     stop: Stop = _DEFAULTS.stop
+    stop_after: int | None = _DEFAULTS.stop_after  # completed hypotheses of a group; None: as many as it keeps
     nbest: int = _DEFAULTS.nbest  # with stop=hopeless, the number of best hypotheses that must be certain
     groups: int = _DEFAULTS.groups  # beams that avoid each other's tokens (Vijayakumar et al. 2018)
     diversity: float = _DEFAULTS.diversity  # log P penalty per earlier group that continues with the token
@@ -50,14 +51,13 @@ class BeamOptions:
     @property
     def needed(self) -> int:
         """Number of completed hypotheses of a group that makes cutting open ones unnecessary."""
-        return min(self.nbest, self.width) if self.stop == "hopeless" else self.width
+        return min(self.nbest, self.width) if self.stop == "hopeless" else self.stop_after or self.width
 
     def satisfied(self, found: Sequence[DecodedSequence], open_total: float, length: int, longest: int) -> bool:
         """Return whether a group can stop, given the log P of its best open hypothesis, `open_total`.
 
-        ahead:    as many hypotheses are completed as the group keeps, and the best scores at least as high as
-                  the best open one.
-        count:    as many hypotheses are completed as the group keeps.
+        ahead:    `needed` hypotheses are completed, and the best scores at least as high as the best open one.
+        count:    `needed` hypotheses are completed.
         hopeless: no continuation of an open one can still be among the `nbest` best.
         length:   never; only the maximum length ends the search.
         """
@@ -67,7 +67,7 @@ class BeamOptions:
             bound = self.ranking.bound(open_total, length, longest)
             ranked = sorted((one.score for one in found), reverse=True)
             return len(ranked) >= self.needed and ranked[self.needed - 1] >= bound
-        if len(found) < self.width:
+        if len(found) < self.needed:
             return False
         return self.stop == "count" or max(f.score for f in found) >= self.ranking.score(open_total, length)
 
@@ -79,6 +79,7 @@ def beam_options(search: SearchConfig, rules: Rules) -> BeamOptions:
         beam=search.beam,
         ranking=ranking,
         stop=search.stop,
+        stop_after=search.stop_after,
         nbest=search.nbest,
         groups=search.groups,
         diversity=search.diversity,

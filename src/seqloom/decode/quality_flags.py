@@ -7,7 +7,7 @@ from typing import Literal
 
 from seqloom.types import Hypothesis
 
-Flag = Literal["impossible", "empty", "cut", "short", "loop", "copy"]
+Flag = Literal["impossible", "empty", "cut", "short", "loop", "copy", "unproven"]
 MEANING: dict[Flag, str] = {
     "impossible": "no output satisfies the model and the search options",
     "empty": "the output is empty, the source is not",
@@ -15,6 +15,7 @@ MEANING: dict[Flag, str] = {
     "short": "the output is far shorter than the training data suggests",
     "loop": "the output repeats the same words over and over",
     "copy": "the output equals the source",
+    "unproven": "the exact search ended before it excluded a better output",
 }
 
 _TIMES = 4  # consecutive repetitions that make a loop

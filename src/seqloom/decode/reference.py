@@ -145,7 +145,14 @@ def _report(
         watch(Decision(length, group, one, rank, fate))
 
 
-@torch.inference_mode()
+class Optimum(NamedTuple):
+    """Result of an exact search."""
+
+    best: DecodedSequence | None  # None: there is none, or none that is better than the known output
+    proved: bool  # whether no output is better
+    expanded: int  # hypotheses that were continued
+
+
 def exhaustive_search(
     model: StepModel,
     sentence: Batch,
@@ -155,13 +162,45 @@ def exhaustive_search(
     rules: Rules | None = None,
     limit: int = 100_000,
 ) -> DecodedSequence:
-    """Return the best of all hypotheses up to the maximum length; one that is cut only if none can end.
+    """Return the best of all hypotheses; fail if the proof needs more than `limit` continued hypotheses."""
+    found = branch_and_bound(
+        model,
+        sentence,
+        max_length=max_length,
+        ranking=ranking or Ranking(),
+        rules=rules or Rules(),
+        limit=limit,
+    )
+    if not found.proved:
+        raise SeqloomError(
+            f"The exact search found no proof of the best hypothesis after {limit} hypotheses.",
+            "use a smaller maximum length, a higher limit or beam search",
+        )
+    if found.best is None:
+        raise SeqloomError(
+            "No output satisfies the model and the rules.",
+            "relax the prefix, the forbidden words or the other rules",
+        )
+    return found.best
+
+
+@torch.inference_mode()
+def branch_and_bound(
+    model: StepModel,
+    sentence: Batch,
+    *,
+    max_length: int,
+    ranking: Ranking,
+    rules: Rules,
+    limit: int,
+    above: float = -math.inf,
+) -> Optimum:
+    """Search for the best of all hypotheses up to the maximum length; one that is cut only if none can end.
 
     Depth-first search, most probable token first (Stahlberg & Byrne 2019, arXiv:1908.10090): a hypothesis is
-    not continued if its bound (see Ranking.bound) does not exceed the best score so far. The search fails after
-    continuing `limit` hypotheses.
+    not continued if its bound (see Ranking.bound) does not exceed the best score so far, which starts at
+    `above`. The search ends without a proof after continuing `limit` hypotheses.
     """
-    ranking, rules = ranking or Ranking(), rules or Rules()
     memory, state = model.start(sentence)
     source_length = int(sentence.source_lengths[0])
     waiting = [Partial((), (), (), state)]
@@ -171,29 +210,21 @@ def exhaustive_search(
     while waiting:
         partial = waiting.pop()
         length = len(partial.tokens)
-        if best is not None and ranking.bound(partial.total, length, max_length) <= best.score:
+        if above > -math.inf and ranking.bound(partial.total, length, max_length) <= above:
             continue
         if length == max_length:
             cut = _better(cut, partial.found(ranking, source_length))
             continue
         if steps == limit:
-            raise SeqloomError(
-                f"The exact search found no proof of the best hypothesis after {limit} hypotheses.",
-                "use a smaller maximum length, a higher limit or beam search",
-            )
+            return Optimum(best if above > -math.inf else cut, proved=False, expanded=steps)
         steps += 1
         for one in sorted(continuations(model, sentence, memory, partial, rules), key=lambda one: one.total):
-            if one.ended:
-                best = _better(best, one.found(ranking, source_length))
-            else:
+            if not one.ended:
                 waiting.append(one)
-    result = best or cut
-    if result is None:
-        raise SeqloomError(
-            "No output satisfies the model and the rules.",
-            "relax the prefix, the forbidden words or the other rules",
-        )
-    return result
+            elif one.score(ranking, source_length) > above:
+                best = one.found(ranking, source_length)
+                above = best.score
+    return Optimum(best if above > -math.inf else cut, proved=True, expanded=steps)
 
 
 def _better(known: DecodedSequence | None, new: DecodedSequence) -> DecodedSequence:

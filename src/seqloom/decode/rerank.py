@@ -1,4 +1,7 @@
-"""Noisy-channel reranking of n-best lists: log P(y|x) + λ₁ log P(x|y) + λ₂ log P(y), λ fitted on other data."""
+"""Noisy-channel reranking of n-best lists: λ₀ log P(y|x) + λ₁ log P(x|y) + λ₂ log P(y).
+
+The weights λ are given or fitted on other data.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class Channel:
     def score(self, weights: ChannelWeights) -> float:
         """Return the score for ranking, with a reward per token against the bias towards short candidates."""
         return (
-            self.direct
+            weights.direct * self.direct
             + weights.reverse * self.reverse
             + weights.language * self.language
             + weights.length * len(self.hypothesis.tokens)
@@ -40,11 +43,15 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class ChannelWeights:
-    """Weights λ₁ of the reverse model and λ₂ of the language model, and a reward per token."""
+    """Weights λ₁ of the reverse model and λ₂ of the language model, a reward per token, and λ₀ of log P(y|x).
+
+    With λ₀ = 0 and λ₁ = λ₂ = 1, the score is that of the noisy channel alone: log P(x|y) + log P(y).
+    """
 
     reverse: float = 0.0
     language: float = 0.0
     length: float = 0.0
+    direct: float = 1.0
 
 
 GRID = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -112,20 +119,22 @@ def rerank(found: Sequence[Channel], weights: ChannelWeights) -> list[Channel]:
     return sorted(found, key=lambda one: one.score(weights), reverse=True)
 
 
-def fit_weights(found: Sequence[Sequence[Channel]], quality: CorpusMetric) -> tuple[ChannelWeights, float]:
+def fit_weights(
+    found: Sequence[Sequence[Channel]], quality: CorpusMetric, *, direct: float = 1.0
+) -> tuple[ChannelWeights, float]:
     """Return the weights from a grid whose top candidates are best on validation data, and their quality.
 
-    Ties go to the smallest weights, so a model that does not help is left out.
+    Ties go to the smallest weights, so a model that does not help is left out. `direct` is not fitted.
     """
     is_used = {
         "reverse": any(one.reverse for many in found for one in many),
         "language": any(one.language for many in found for one in many),
     }
-    best, highest = ChannelWeights(), -float("inf")
+    best, highest = ChannelWeights(direct=direct), -float("inf")
     for reverse, language, length in product(
         GRID if is_used["reverse"] else (0.0,), GRID if is_used["language"] else (0.0,), REWARDS
     ):
-        weights = ChannelWeights(reverse, language, length)
+        weights = ChannelWeights(reverse, language, length, direct)
         value = quality([rerank(many, weights)[0].hypothesis.text for many in found])
         if value > highest:
             best, highest = weights, value

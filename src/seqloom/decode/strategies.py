@@ -33,6 +33,8 @@ _SAMPLING_OPTIONS = frozenset(
         "batch_tokens",
     }
 )
+# Those that only change which outputs a beam search finds.
+_BEAM_OPTIONS = frozenset({"nbest", "groups", "diversity", "stop", "stop_after", "require"})
 
 
 class Strategy(Settings):
@@ -58,6 +60,11 @@ class Strategy(Settings):
     @property
     def is_beam_search(self) -> bool:
         """Whether the outputs are those of a plain beam search, which has a search tree."""
+        return False
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the outputs are proved to be the best, or flagged as unproven."""
         return False
 
     def outputs_per_line(self, search: SearchConfig) -> int:
@@ -135,6 +142,50 @@ class BeamSearch(Strategy):
     ) -> Outputs:
         searching = translator.with_search(self.search_changes)
         return searching.translate(requests, alignment=alignment, on_progress=on_progress)
+
+
+@register_strategy("exact")
+class ExactSearch(Strategy):
+    """Exact search: the output with the highest score of all, found by branch and bound."""
+
+    beam: int | None = Field(
+        None, ge=1, description="beam size of the search for a first output; None = as in the run"
+    )
+    expand: int = Field(
+        1000, ge=1, description="maximum number of hypotheses that the search continues per line"
+    )
+
+    @property
+    def needs(self) -> frozenset[Capability]:
+        return frozenset({"exact"})
+
+    @property
+    def search_options(self) -> frozenset[str]:
+        return frozenset(SearchConfig.model_fields) - _BEAM_OPTIONS
+
+    @property
+    def search_changes(self) -> dict[str, int]:
+        return {"nbest": 1} if self.beam is None else {"nbest": 1, "beam": self.beam}
+
+    @property
+    def is_exact(self) -> bool:
+        return True
+
+    def outputs_per_line(self, search: SearchConfig) -> int:
+        return 1
+
+    def translate(
+        self,
+        translator: Translator,
+        requests: Sequence[str | Request],
+        *,
+        alignment: bool = False,
+        on_progress: Progress | None = None,
+    ) -> Outputs:
+        if alignment:
+            raise SeqloomError("Exact search does not support alignments.", "use beam search, e.g. --beam 5")
+        searching = translator.with_search(self.search_changes)
+        return searching.exact(requests, expand=self.expand, on_progress=on_progress)
 
 
 @register_strategy("sample")

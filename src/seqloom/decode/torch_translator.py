@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from seqloom.data.syntax import token_trees
 from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.constraints import Forms, Requirements, required_search
+from seqloom.decode.exact import improve
 from seqloom.decode.options import BeamOptions, DecodedSequence, beam_options
 from seqloom.decode.pipeline import BatchedResults, Progress
 from seqloom.decode.reference import RestrictedVocabulary
@@ -83,7 +85,7 @@ class TorchTranslator(Translator):
     """
 
     CAPABILITIES: ClassVar[frozenset[Capability]] = frozenset(
-        {"nbest", "alignment", "prefix", "required", "sampling", "token_scores"}
+        {"nbest", "alignment", "prefix", "required", "sampling", "exact", "token_scores"}
     )
     engine = "torch"
     description = "This model"
@@ -123,6 +125,32 @@ class TorchTranslator(Translator):
         """
         self.check(self.search)
         return self._search_all(requests, self.search, None, alignment=False, on_progress=on_progress)
+
+    def _exact(self, requests: list[Request], expand: int, *, on_progress: Progress) -> Outputs:
+        known = self.translate(requests, nbest=1)
+        outputs: Outputs = []
+        for request, encoded, (start,) in zip(requests, self.encode(requests, self.search), known, strict=True):
+            outputs.append(
+                [self._improved(request, encoded.source, start, expand)] if len(encoded.source) else [start]
+            )
+            on_progress(1)
+        return outputs
+
+    def _improved(self, request: Request, source: Row, known: Hypothesis, expand: int) -> Hypothesis:
+        """Return the best output, or the known one if none with a higher score is found."""
+        problem = self.problem(request, self.search)
+        found = improve(
+            problem.model,
+            problem.sentence,
+            problem.plan,
+            max_length=problem.max_length,
+            above=known.score if known.finished else -math.inf,
+            limit=expand,
+        )
+        best = known
+        if found.best and (found.best.finished, found.best.score) > (known.finished, known.score):
+            (best,) = self._flagged(request, [self._hypothesis(source, found.best)])
+        return best if found.proved else replace(best, flags=(*best.flags, "unproven"))
 
     def _search_all(
         self,
@@ -213,9 +241,9 @@ class TorchTranslator(Translator):
         (one,) = self.encode([request], search)
         sentence = self.batch([one])
         prefixes = [one.prefix] if one.prefix else []
-        model = self.model
+        model = self._model([one], _full_vocabulary)
         if search.shortlist:
-            model = RestrictedVocabulary(self.model, self._allowed(sentence, [one])[0])
+            model = RestrictedVocabulary(model, self._allowed(sentence, [one])[0])
         return Problem(
             model,
             sentence,

@@ -20,13 +20,14 @@ from seqloom.decode.quality_flags import flags
 from seqloom.errors import SeqloomError, quoted
 from seqloom.types import DependencyTree, Hypothesis, Request
 
-Capability = Literal["nbest", "alignment", "prefix", "required", "sampling", "token_scores", "trees"]
+Capability = Literal["nbest", "alignment", "prefix", "required", "sampling", "exact", "token_scores", "trees"]
 _WORDING: dict[Capability, str] = {
     "nbest": "n-best lists",
     "alignment": "alignments",
     "prefix": "prefixes",
     "required": "required words per line",
     "sampling": "sampling",
+    "exact": "exact search",
     "token_scores": "token scores",
     "trees": "dependency trees",
 }
@@ -150,6 +151,24 @@ class Translator(ABC):
         found = self._sample(parsed, options, on_progress=on_progress or _ignore)
         return self._with_flags(requests, parsed, found)
 
+    def exact(
+        self, requests: Sequence[str | Request], *, expand: int, on_progress: Progress | None = None
+    ) -> Outputs:
+        """Return the output of each request with the highest score of all outputs.
+
+        The search starts from the output of the beam and continues at most `expand` hypotheses per request.
+        The output has the flag `unproven` if that is not enough to exclude a better one.
+        """
+        parsed = as_requests(requests)
+        needs: set[Capability] = {"exact"}
+        self.check(self.search, needs | _needs(parsed))
+        if self.search.require or any(request.required for request in parsed):
+            raise SeqloomError(
+                "Exact search does not support required words.", "leave out search.require and required words"
+            )
+        found = self._exact(parsed, expand, on_progress=on_progress or _ignore)
+        return [outputs or [IMPOSSIBLE] for outputs in found]
+
     @abstractmethod
     def _translate(
         self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
@@ -159,6 +178,10 @@ class Translator(ABC):
     def _sample(self, requests: list[Request], options: SamplingConfig, *, on_progress: Progress) -> Outputs:
         """Return samples; overridden by translators with the capability `sampling`."""
         raise AssertionError(f"{type(self).__name__} declares sampling but does not implement it")
+
+    def _exact(self, requests: list[Request], expand: int, *, on_progress: Progress) -> Outputs:
+        """Return the best outputs with their flags; overridden by translators with the capability `exact`."""
+        raise AssertionError(f"{type(self).__name__} declares exact search but does not implement it")
 
     def check(self, search: SearchConfig, needs: AbstractSet[Capability] = frozenset()) -> None:
         """Raise if this translator lacks a capability or would ignore a search option."""

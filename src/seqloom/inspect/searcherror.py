@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqloom.decode.config import SearchConfig
-from seqloom.decode.reference import exhaustive_search
+from seqloom.decode.exact import improve
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.picture import BLUE, Style
-from seqloom.inspect.pruned_model import PrunedModel, floor_to_win
 from seqloom.inspect.searchtree import problem_of
 from seqloom.types import Request
 
@@ -112,16 +112,19 @@ def _exact(translator: TorchTranslator, line: str, known: ScoredOutput, expand: 
     """Return the best output, or None if proving it takes too long."""
     search = SearchConfig.checked({**translator.search.model_dump(), "nbest": 1}, "search")
     problem = problem_of(translator, Request(line), search)
-    plan, longest = problem.plan, problem.max_length
-    model = problem.model
-    if known.finished:  # tokens that cannot lead to a better score are pruned
-        model = PrunedModel(model, floor=floor_to_win(plan.ranking, known.score, longest))
-    try:
-        best = exhaustive_search(
-            model, problem.sentence, max_length=longest, ranking=plan.ranking, rules=plan.rules, limit=expand
-        )
-    except SeqloomError:
+    found = improve(
+        problem.model,
+        problem.sentence,
+        problem.plan,
+        max_length=problem.max_length,
+        above=known.score if known.finished else -math.inf,
+        limit=expand,
+    )
+    if not found.proved:
         return None
+    if found.best is None:
+        return known
+    best = found.best
     return ScoredOutput(best.finished, best.score, translator.tokenizers.target.decode(best.tokens))
 
 

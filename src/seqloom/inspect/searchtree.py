@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.options import BeamOptions, DecodedSequence
+from seqloom.decode.pruned_model import PrunedModel, enough_to_rank
 from seqloom.decode.reference import Decision, reference_beam_search
 from seqloom.decode.torch_translator import Problem, TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END, readable
 from seqloom.inspect.picture import SUFFIXES, Style
-from seqloom.inspect.pruned_model import PrunedModel, enough_to_rank
 from seqloom.types import EOS, DependencyTree, Request
 
 if TYPE_CHECKING:

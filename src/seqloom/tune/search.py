@@ -71,13 +71,14 @@ def grid(
     greedy = [now._replace(beam=1)] if 1 in sizes else []  # with the norm that the run has for wider beams
     distinct: dict[tuple[int, Norm, float], Setting] = {}
     for setting in (now, *greedy, *every):
-        distinct.setdefault(_outputs_key(setting), setting)
+        distinct.setdefault(_outputs_key(setting, search), setting)
     return sorted(distinct.values())
 
 
-def _outputs_key(setting: Setting) -> tuple[int, Norm, float]:
+def _outputs_key(setting: Setting, search: SearchConfig) -> tuple[int, Norm, float]:
     """Return the same key for settings whose outputs are equal by definition."""
-    if setting.beam == 1:  # one hypothesis, so there is nothing to rank
+    is_one = search.stop == "count" and (search.stop_after or 1) == 1
+    if setting.beam == 1 and is_one:  # one hypothesis is completed, so there is nothing to rank
         return (1, "none", 0.0)
     if setting.length_norm == "none" or setting.length_penalty == 0:
         return (setting.beam, "none", 0.0)

@@ -32,6 +32,11 @@ def test_the_output_is_the_best_candidate_of_all_models(runs: Path, back: Path, 
             assert one["score"] == pytest.approx(other.score(weights), rel=1e-5)
             assert one["reverse_log_prob"] == pytest.approx(other.reverse, rel=1e-5)
             assert one["language_log_prob"] == pytest.approx(other.language, rel=1e-5)
+    channel_only = command(*models, "--weights", "1,1,0", "--direct", 0, "--json", given=given)
+    for line in channel_only.out.splitlines():
+        for one in json.loads(line)["hypotheses"]:
+            total = one["reverse_log_prob"] + one["language_log_prob"]
+            assert one["score"] == pytest.approx(total, rel=1e-5)
     plain = command(*models, "--weights", "2,0.5,1", given=given)
     assert plain.out.split("\n") == [found[0].hypothesis.text for found in expected] + [""]
 

@@ -123,3 +123,38 @@ def test_evaluation_of_an_ensemble(runs: Path, lstm: Path, command: Command, tmp
     expected = load_ensemble([runs / "pairs", lstm]).translate(sources)
     assert out.read_text().splitlines() == [many[0].text for many in expected]
     assert json.loads(done.out)["settings"]["run"] == f"{runs / 'pairs'} + {lstm}"
+
+
+def test_exact_search_reports_what_is_proved(runs: Path, command: Command, text: Path) -> None:
+    options = ("--exact", "--set", "search.longest=2", "--set", "search.length_norm=none", "--beam", 1)
+    done = command("translate", runs / "pairs", text, *options, "--expand", 5000, "--json")
+    assert done.code == 0, done.err
+    assert "proved to be the best output: 4 of 4 lines" in done.err
+    found = [json.loads(line)["hypotheses"] for line in done.out.splitlines()]
+    wide = load(runs / "pairs", search={"longest": 2, "length_norm": "none", "beam": 5000, "stop": "length"})
+    assert [one["text"] for (one,) in found] == [best.text for (best,) in wide.translate(LINES)]
+    short = command("translate", runs / "pairs", text, "--exact", "--expand", 1)
+    assert "proved to be the best output: 1 of 4 lines" in short.err  # the empty one
+    assert "unproven: the exact search ended" in short.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--expand", 5), "--expand 5 needs --exact"),
+        (("--exact", "--sample"), "--sample and --exact exclude each other"),
+        (("--exact", "--nbest", 2), "--nbest and --exact exclude each other"),
+        (("--exact", "--alignment", "--json"), "does not support alignments"),
+        (("--exact", "--engine", "ctranslate2"), "ctranslate2 does not support exact search"),
+        (("--exact", "--set", "search.groups=5"), "search.groups has no effect with the strategy exact"),
+        (("--set", "search.stop_after=2", "--set", "search.stop=length"), "search.stop_after=2 has no effect"),
+        (("--set", "search.stop_after=2", "--set", "search.groups=5"), "does not support diverse groups"),
+        (("--set", "search.stop_after=2", "--nbest", 3), "search.nbest=3 exceeds search.stop_after=2"),
+    ],
+)
+def test_contradictory_options_of_search_are_errors(
+    runs: Path, command: Command, text: Path, options: tuple[object, ...], message: str
+) -> None:
+    done = command("translate", runs / "pairs", text, *options)
+    assert done.code == 2
+    assert message in done.err

@@ -55,6 +55,14 @@ def test_the_score_is_the_weighted_sum() -> None:
     assert [one.hypothesis.text for one in rerank(found, ChannelWeights(reverse=0.5))] == ["b c", "a"]
 
 
+def test_the_noisy_channel_alone_ignores_the_direct_model() -> None:
+    found = channels(["x", "y"], CANDIDATES, reverse=REVERSE, language=LANGUAGE)[0]
+    alone = ChannelWeights(reverse=1.0, language=1.0, direct=0.0)
+    assert [one.score(alone) for one in found] == [-9.0 - 5.0, -1.0 - 7.0]
+    chosen, value = fit_weights([found], lambda answers: float(answers[0] == "b c"), direct=0.0)
+    assert (chosen.direct, value) == (0.0, 1.0)
+
+
 def test_without_other_models_the_order_is_unchanged() -> None:
     found = channels(["x", "y"], CANDIDATES)
     assert [[one.hypothesis for one in rerank(many, ChannelWeights(1.0, 1.0))] for many in found] == CANDIDATES

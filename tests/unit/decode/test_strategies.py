@@ -19,7 +19,7 @@ class Fixed(Translator):
     """Translator that returns fixed candidates and records its calls."""
 
     engine, description, alternative = "fixed", "A fixed list", "ask for less"
-    capabilities = frozenset({"nbest", "sampling"})  # type: ignore[assignment]
+    capabilities = frozenset({"nbest", "sampling", "exact"})  # type: ignore[assignment]
 
     def __init__(self, *found: Hypothesis) -> None:
         super().__init__(SearchConfig())
@@ -34,6 +34,9 @@ class Fixed(Translator):
     def _sample(self, requests: list[Request], options: SamplingConfig, *, on_progress: Progress) -> Outputs:
         self.samplings.append(options)
         return [list(self.found[: options.samples]) for _ in requests]
+
+    def _exact(self, requests: list[Request], expand: int, *, on_progress: Progress) -> Outputs:
+        return [list(self.found[:1]) for _ in requests]
 
 
 def candidate(text: str, log_prob: float, tokens: int = 2) -> Hypothesis:

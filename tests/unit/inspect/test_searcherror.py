@@ -11,11 +11,11 @@ import torch
 from seqloom.data.batching import collate_ids
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.options import BeamOptions
+from seqloom.decode.pruned_model import PrunedModel, enough_to_rank, floor_to_win
 from seqloom.decode.ranking import Ranking
 from seqloom.decode.rules import Rules
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
-from seqloom.inspect.pruned_model import PrunedModel, enough_to_rank, floor_to_win
 from seqloom.inspect.searcherror import search_errors
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import BOS, EOS, Batch, Request, Tree

@@ -37,6 +37,7 @@ _POSITIONS: Mapping[Model, Callable[[], PositionModel]] = {
     "diagonal": DiagonalPositions,
     "hmm": HmmPositions,
 }
+_WITHOUT_PRIOR: Mapping[Model, Callable[[], PositionModel]] = {**_POSITIONS, "ibm2": FreePositions.as_published}
 _STAGES: Mapping[Model, tuple[Model, ...]] = {  # each starts from the word translations of the previous stage
     "ibm1": ("ibm1",),
     "ibm2": ("ibm1", "ibm2"),
@@ -87,11 +88,12 @@ class Round:
 class Aligner:
     """Both directions of an alignment model over one corpus.
 
-    The same pairs give the same links whatever the number of threads.
+    The same pairs give the same links whatever the number of threads. With `prior=0`, word translations and the
+    positions of IBM 2 are relative frequencies, as published.
     """
 
     def __init__(self, pairs: Sequence[Pair], *, prior: float = PRIOR, threads: int = 1) -> None:
-        self.threads = threads
+        self.threads, self._positions = threads, _POSITIONS if prior else _WITHOUT_PRIOR
         with self._pool() as pool:
             self.bitext = build_bitext(pairs, pool)
         self.directions = tuple(
@@ -117,7 +119,7 @@ class Aligner:
         for stage in _STAGES[model]:
             joint = stage == model and (model == "hmm" if agree is None else agree)
             for direction in self.directions:
-                direction.positions = _POSITIONS[stage]()
+                direction.positions = self._positions[stage]()
             for number in range(1, iterations + 1):
                 with self._pool() as pool:
                     log_likelihoods = iterate(self.directions, pool, agree=joint, on_progress=on_progress)

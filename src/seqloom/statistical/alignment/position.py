@@ -135,6 +135,11 @@ class FreePositions(PositionMixture):
         self.common, self.weight = common or DiagonalPositions(), weight
         self.table: dict[Shape, Reals] = {}
 
+    @classmethod
+    def as_published(cls) -> FreePositions:
+        """Return IBM 2 of Brown et al. (1993): uniform at first, then relative frequencies."""
+        return cls(UniformPositions(), weight=0.0)
+
     def prior(self, shape: Shape) -> Reals:
         return self.table[shape] if shape in self.table else self.common.prior(shape)
 
