@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from seqloom.data.syntax import token_trees
 from seqloom.decode.beam_search import beam_search
 from seqloom.decode.config import SamplingConfig, SearchConfig
 from seqloom.decode.constraints import Forms, Requirements, required_search
-from seqloom.decode.exact import improve
+from seqloom.decode.exact import Problem, improve
 from seqloom.decode.options import BeamOptions, DecodedSequence, beam_options
 from seqloom.decode.pipeline import BatchedResults, Progress
 from seqloom.decode.reference import RestrictedVocabulary
@@ -41,15 +40,6 @@ class Encoded(NamedTuple):
     tree: list[int] | None  # position of each token's head, from 1
     prefix: list[int]
     required: list[Forms]
-
-
-class Problem(NamedTuple):
-    """Inputs of a search for one sentence."""
-
-    model: StepModel
-    sentence: Batch
-    plan: BeamOptions
-    max_length: int
 
 
 @dataclass(frozen=True)
@@ -139,14 +129,7 @@ class TorchTranslator(Translator):
     def _improved(self, request: Request, source: Row, known: Hypothesis, expand: int) -> Hypothesis:
         """Return the best output, or the known one if none with a higher score is found."""
         problem = self.problem(request, self.search)
-        found = improve(
-            problem.model,
-            problem.sentence,
-            problem.plan,
-            max_length=problem.max_length,
-            above=known.score if known.finished else -math.inf,
-            limit=expand,
-        )
+        found = improve(problem, is_finished=known.finished, score=known.score, limit=expand)
         best = known
         if found.best and (found.best.finished, found.best.score) > (known.finished, known.score):
             (best,) = self._flagged(request, [self._hypothesis(source, found.best)])

@@ -9,8 +9,9 @@ import numpy as np
 
 from seqloom.data.batching import collate_ids
 from seqloom.decode.beam_search import beam_search
+from seqloom.decode.exact import Problem
 from seqloom.decode.scoring import forced_attention
-from seqloom.decode.torch_translator import Problem, TorchTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.attention import Attention, Weights
 from seqloom.inspect.grid import GridLabels, place_ticks

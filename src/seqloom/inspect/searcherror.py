@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -112,14 +111,7 @@ def _exact(translator: TorchTranslator, line: str, known: ScoredOutput, expand: 
     """Return the best output, or None if proving it takes too long."""
     search = SearchConfig.checked({**translator.search.model_dump(), "nbest": 1}, "search")
     problem = problem_of(translator, Request(line), search)
-    found = improve(
-        problem.model,
-        problem.sentence,
-        problem.plan,
-        max_length=problem.max_length,
-        above=known.score if known.finished else -math.inf,
-        limit=expand,
-    )
+    found = improve(problem, is_finished=known.finished, score=known.score, limit=expand)
     if not found.proved:
         return None
     if found.best is None:

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seqloom.decode.config import SearchConfig
+from seqloom.decode.exact import Problem
 from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.pruned_model import PrunedModel, enough_to_rank
 from seqloom.decode.reference import Decision, reference_beam_search
-from seqloom.decode.torch_translator import Problem, TorchTranslator
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END, readable

@@ -145,7 +145,7 @@ def test_exact_search_reports_what_is_proved(runs: Path, command: Command, text:
         (("--exact", "--sample"), "--sample and --exact exclude each other"),
         (("--exact", "--nbest", 2), "--nbest and --exact exclude each other"),
         (("--exact", "--alignment", "--json"), "does not support alignments"),
-        (("--exact", "--engine", "ctranslate2"), "ctranslate2 does not support exact search"),
+        (("--exact", "--engine", "ctranslate2"), "CTranslate2 does not support"),
         (("--exact", "--set", "search.groups=5"), "search.groups has no effect with the strategy exact"),
         (("--set", "search.stop_after=2", "--set", "search.stop=length"), "search.stop_after=2 has no effect"),
         (("--set", "search.stop_after=2", "--set", "search.groups=5"), "does not support diverse groups"),
