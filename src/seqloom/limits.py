@@ -9,3 +9,5 @@ SOUND_BYTES = 1 << 28  # per .wav file: 2 hours at 16 kHz and 16 bits
 PARQUET_PAGE_BYTES = 1 << 28  # per decompressed page of a Parquet file; most programs write pages of 1 MiB
 PARQUET_BATCH_BYTES = 1 << 28  # cells of one column that are read together
 DOCUMENT_BYTES = 1 << 29  # per document, and per file of a compressed document or memory
+UNIT_BYTES = 1 << 23  # between two units of a bilingual file
+CATALOG_BYTES = 1 << 28  # per .mo file

@@ -230,6 +230,14 @@ def write_files(folder: Path, page: str) -> None:
     twice = [*pairs, *pairs]  # one page looks at line 211
     _write(folder / "pairs.tsv", ["\t".join(pair) for pair in twice])
     _write(folder / "gold.txt", ["1-1 2-2"] * len(twice))
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{a}</seg></tuv><tuv xml:lang="de"><seg>{b}</seg></tuv></tu>'
+        for a, b in pairs
+    )
+    _write(folder / "memory.tmx", [f'<tmx version="1.4"><header srclang="en"/><body>{units}</body></tmx>'])
+    entries = (line for a, b in pairs for line in (f'msgid "{a}"', f'msgstr "{b}"', ""))
+    (folder / "locale" / "de" / "LC_MESSAGES").mkdir(parents=True)
+    _write(folder / "locale" / "de" / "LC_MESSAGES" / "django.po", list(entries))
     _write(folder / "tickets.csv", ["id,english,german", *(f"{i},{a},{b}" for i, (a, b) in enumerate(pairs))])
     _write(folder / "new.csv", ["id,english", "1,the cat sees the dog ."])
     _write(folder / "test.csv", ["id,en", "1,the cat sees the dog ."])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import struct
 import wave
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -22,6 +23,7 @@ from seqloom.data.lines import lines
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.alignment import parse_links
+from seqloom.languages import LanguagePair
 from seqloom.statistical.ngram.arpa import read_arpa
 from seqloom.statistical.ngram.assembly import assemble
 from seqloom.text.frames import read_features
@@ -43,6 +45,31 @@ ARPA = (
     "\\data\\\nngram 1=4\nngram 2=2\n\n\\1-grams:\n-0.5\t</s>\n-99\t<s>\t-0.3\n-0.5\ta\t-0.2\n-1\t<unk>\n\n"
     "\\2-grams:\n-0.2\t<s> a\n-0.1\ta </s>\n\n\\end\\\n"
 )
+TMX = (
+    '<?xml version="1.0"?><tmx version="1.4"><header srclang="de"/><body><tu><tuv xml:lang="de"><seg>ein '
+    '<bpt i="1" x="2"/>Haus<ept i="1"/></seg></tuv><tuv xml:lang="en"><seg>a house</seg></tuv></tu>'
+    '<tu><tuv xml:lang="de"><seg>zwei<ph/></seg></tuv></tu></body></tmx>'
+)
+XLIFF = (
+    '<xliff version="1.2"><file source-language="de" target-language="en"><body><trans-unit id="1"><source>ein '
+    '<g id="1">Haus</g></source><target state="new">a house</target></trans-unit><trans-unit><source>a</source>'
+    '<seg-source><mrk mtype="seg" mid="1">a</mrk></seg-source></trans-unit></body></file></xliff>'
+)
+XLIFF2 = (
+    '<xliff version="2.0" srcLang="de" trgLang="en"><file id="f"><unit id="1"><segment><source>ein <pc id="1">'
+    '<cp hex="0007"/>Haus</pc></source><target>a house</target></segment></unit></file></xliff>'
+)
+QT = (
+    '<!DOCTYPE TS><TS version="2.1" language="en"><context><message numerus="yes"><source>a<byte value="x9"/>'
+    "</source><translation><numerusform>b</numerusform><numerusform>c</numerusform></translation></message>"
+    '<message><source>d</source><translation type="vanished">e</translation></message></context></TS>'
+)
+PO = (
+    'msgid ""\nmsgstr "Content-Type: text/plain; charset=ISO-8859-1\\n'
+    'Language: en\\n"\n\n#, fuzzy\nmsgctxt "c"\n'
+    'msgid "ein"\nmsgstr "o\\\\ne\\x41\\101"\n\nmsgid "Haus"\nmsgid_plural "H"\n"user"\nmsgstr[0] "house"\n'
+    'msgstr[1] "houses"\n\n#~ msgid "zwei"\n#~ msgstr "two"\n'
+)
 LINKS = "0-0 1-2 2p1\n\n3?3 1-1\n"
 
 
@@ -58,6 +85,19 @@ def parquet() -> bytes:
     out = io.BytesIO()
     pq.write_table(table, out)
     return out.getvalue()
+
+
+def mo() -> bytes:
+    texts = [(b"", b"Content-Type: text/plain; charset=UTF-8\n"), (b"a\0b", b"c\0d"), (b"ein", b"one")]
+    start, body = 28 + 16 * len(texts), b""
+    tables: list[list[tuple[int, int]]] = [[], []]
+    for side in (0, 1):
+        for pair in texts:
+            tables[side].append((len(pair[side]), start + len(body)))
+            body += pair[side] + b"\0"
+    places = b"".join(struct.pack("<2I", *place) for table in tables for place in table)
+    head = struct.pack("<7I", 0x950412DE, 0, len(texts), 28, 28 + 8 * len(texts), 0, 0)
+    return head + places + body
 
 
 def wav(*, rate: int = 8000, width: int = 2, channels: int = 1) -> bytes:
@@ -103,6 +143,11 @@ def table(**columns: Any) -> Read:
         assert DataReport.load(path.with_suffix(".report")) == report
 
     return read
+
+
+def units() -> Read:
+    """Return a reader of translation units from German to English."""
+    return table(source_column=None, target_column=None, languages=LanguagePair("de", "en"))
 
 
 def sources(**columns: Any) -> Read:
@@ -153,6 +198,12 @@ READERS: dict[str, tuple[str, list[bytes], Read]] = {
     "jsonl inside": ("a.jsonl", [JSONL.encode()], table(target_column="translation.en")),
     "parquet": ("a.parquet", [parquet()], table()),
     "parquet inside": ("a.parquet", [parquet()], table(target_column="translation.en")),
+    "tmx": ("a.tmx", [TMX.encode()], units()),
+    "xliff": ("a.xlf", [XLIFF.encode(), XLIFF2.encode()], units()),
+    "ts": ("a.ts", [QT.encode()], units()),
+    "po": ("a.po", [PO.encode()], units()),
+    "mo": ("a.mo", [mo()], units()),
+    "sources of units": ("a.po", [PO.encode()], sources(source_column=None)),
     "text": ("a.txt", [b"ein Haus\nzwei\n"], sources()),
     "text packed": ("a.gz", [gzip.compress(b"ein Haus\nzwei\n")], sources()),
     "conllu": ("a.conllu", [CONLLU.encode()], sources()),

@@ -39,6 +39,9 @@ class _UnusableLines(DataReport):
         rule = "empty" if reason.startswith("empty") else "malformed"
         self._waiting.append(Dropped(example, rule, Violation(reason)))
 
+    def skip(self, example: Example, reason: str) -> None:
+        self._waiting.append(Dropped(example, "skipped", Violation(reason)))
+
     def take(self) -> list[Dropped]:
         """Return the lines that were dropped since the last call."""
         taken, self._waiting = self._waiting, []

@@ -29,7 +29,7 @@ class RuleResult:
 
 @dataclass
 class CleaningResult:
-    """Numbers of lines, and the result of every rule; `malformed` and `empty` lines are always dropped."""
+    """Numbers of lines, and the result of every rule; malformed, skipped and empty lines are always dropped."""
 
     lines: int
     rules: dict[str, RuleResult]
@@ -38,7 +38,7 @@ class CleaningResult:
     @classmethod
     def of(cls, lines: int, rules: Mapping[str, CleaningRule]) -> Self:
         """Return the result before anything is dropped."""
-        always = {name: RuleResult() for name in ("malformed", "empty")}
+        always = {name: RuleResult() for name in ("malformed", "skipped", "empty")}
         return cls(lines, {**always, **{name: RuleResult(rule.limit) for name, rule in rules.items()}})
 
     def add(self, line: Dropped) -> None:

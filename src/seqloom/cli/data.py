@@ -14,7 +14,7 @@ import typer
 from seqloom.cli.commands import Command, CommandGroup
 from seqloom.cli.data_clean import clean
 from seqloom.cli.figures import check_figure, write_figure
-from seqloom.cli.options import Json, OutputFile, Source, SourceColumn, Style, Target, TargetColumn
+from seqloom.cli.options import Json, Languages, OutputFile, Source, SourceColumn, Style, Target, TargetColumn
 from seqloom.cli.output import new_table, print_json, print_tables
 from seqloom.errors import SeqloomError, require_known
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
 app = typer.Typer(cls=CommandGroup, help="Check, clean, show, download or generate data.")
 
 Format = Annotated[
-    str | None, typer.Option(help="Table format: tsv, csv, jsonl or parquet.", show_default="by suffix")
+    str | None, typer.Option(help="Format: tsv, csv, jsonl, parquet, tmx, po, ...", show_default="by suffix")
 ]
 
 _COUNT = 10_000  # lines of a task, unless another number is given
@@ -44,6 +44,7 @@ def check(
     target: Target = None,
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
+    languages: Languages = None,
     format: Format = None,
     plot: Annotated[
         Path | None,
@@ -62,7 +63,9 @@ def check(
     from seqloom.data.check import check as check_corpora
 
     check_figure(plot, style)
-    result = check_corpora(_corpora(files or [], source, target, source_column, target_column, format))
+    result = check_corpora(
+        _corpora(files or [], source, target, source_column, target_column, languages, format)
+    )
     if plot:
         from seqloom.inspect.lengths import LengthHistograms
 
@@ -92,6 +95,7 @@ def show(
     target: Target = None,
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
+    languages: Languages = None,
     format: Format = None,
     as_json: Json = False,
 ) -> None:
@@ -104,7 +108,7 @@ def show(
     from seqloom.data.report import DataReport
 
     files = [] if file is None else [file]
-    config, *more = _corpora(files, source, target, source_column, target_column, format)
+    config, *more = _corpora(files, source, target, source_column, target_column, languages, format)
     if more:
         raise SeqloomError("More than one corpus given.", "give a table, or --source and --target")
     report = DataReport()
@@ -251,6 +255,7 @@ def _corpora(
     target: str | None,
     source_column: str | None,
     target_column: str | None,
+    languages: str | None,
     format: str | None,
 ) -> list[DataConfig]:
     """Return a configuration for each table, and one for the two parallel files."""
@@ -259,9 +264,10 @@ def _corpora(
 
     if not files and source is None and target is None:
         raise SeqloomError("No file given.", "give a table of pairs, or --source and --target")
-    options = {"source_column": source_column, "target_column": target_column, "format": format}
+    columns = {"source_column": source_column, "target_column": target_column}
+    options = {**columns, "languages": languages, "format": format}
     given = {key: value for key, value in options.items() if value is not None}
-    check_tables(files, {"source_column": source_column, "target_column": target_column})
+    check_tables(files, columns)
     corpora = [DataConfig.checked({"train": file, **given}, "data") for file in files]
     if source is not None or target is not None:
         corpora.append(DataConfig.checked({"source": source, "target": target}, "data"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqloom.cleaning.options import DEFAULT_RULES, RULES, CleaningOptions
-from seqloom.cli.options import Json, PairsFile, Source, SourceColumn, Target, TargetColumn
+from seqloom.cli.options import Json, Languages, PairsFile, Source, SourceColumn, Target, TargetColumn
 from seqloom.cli.output import new_table, print_json, print_tables
 from seqloom.errors import SeqloomError
 
@@ -33,8 +33,10 @@ def clean(
     target: Target = None,
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
+    languages: Languages = None,
     format: Annotated[
-        str | None, typer.Option(help="Table format: tsv, csv, jsonl or parquet.", show_default="by suffix")
+        str | None,
+        typer.Option(help="Format: tsv, csv, jsonl, parquet, tmx, po, ...", show_default="by suffix"),
     ] = None,
     out_source: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Text file for the sources, instead of --out.")
@@ -193,7 +195,7 @@ def clean(
     if report in files.paths:
         raise SeqloomError(f"{report} is also an output file.", "choose another --report")
     check_can_write(report)
-    config = _data_config(pairs, source, target, source_column, target_column, format)
+    config = _data_config(pairs, source, target, source_column, target_column, languages, format)
     result = clean_corpus(config, options, files, report)
     written = [str(path) for path in files.paths]
     if json_:
@@ -211,6 +213,7 @@ def _data_config(
     target: str | None,
     source_column: str | None,
     target_column: str | None,
+    languages: str | None,
     format: str | None,
 ) -> DataConfig:
     """Return the data options; standard input is copied to a file, because the data is read twice."""
@@ -225,7 +228,7 @@ def _data_config(
         raise SeqloomError("Standard input (-) can be read only once.", "give - once")
     columns = {"source_column": source_column, "target_column": target_column}
     check_tables([pairs] if pairs else [], {**columns, "format": format})
-    values = {**files, **columns, "format": format}
+    values = {**files, **columns, "languages": languages, "format": format}
     config = DataConfig.checked({name: value for name, value in values.items() if value is not None}, "data")
     if "-" not in files.values():
         return config

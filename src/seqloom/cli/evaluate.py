@@ -23,6 +23,7 @@ from seqloom.cli.options import (
     Expand,
     HeadsColumn,
     Json,
+    Languages,
     Mbr,
     MinP,
     Sample,
@@ -82,6 +83,7 @@ def evaluate(
             help="Target column of a table: its header, or its number from 1; several references: 2,3,4."
         ),
     ] = None,
+    languages: Languages = None,
     heads_column: HeadsColumn = None,
     tags_column: TagsColumn = None,
     group_by_source: Annotated[
@@ -171,6 +173,7 @@ def evaluate(
     from seqloom.evaluate.metrics import parse_metrics, sentence_metric
     from seqloom.evaluate.report import as_tables, make_report
     from seqloom.evaluate.versus import as_table, versus
+    from seqloom.languages import LanguagePair
     from seqloom.outputs import check_can_write, write_output
     from seqloom.progress import counter
     from seqloom.registry import architecture
@@ -197,12 +200,15 @@ def evaluate(
         target_column=target_column,
         heads_column=heads_column,
         tags_column=tags_column,
+        languages=LanguagePair.parse(languages) if languages else None,
         group_by_source=group_by_source,
     )
 
     flat = [text for given in test.references for text in given] if task.mismatch else []
     if note := unknown_labels(flat, Run.open(run).tokenizers().target):
         print(f"note: {note}", file=sys.stderr)
+    if test.skipped:
+        print(f"{test.name}: {test.skipped}", file=sys.stderr)
     explained = bleu_of(chosen) if explain else None
     if explain and explain > len(test.sources):
         raise SeqloomError(

@@ -204,24 +204,18 @@ def _read(
     data: DataConfig, files: Sequence[str], source: str | None, target: str | None, report: DataReport
 ) -> Iterator[Example]:
     """Yield the lines to score: pairs, or texts if the run was trained on text."""
-    from seqloom.data.readers import read, read_parallel, read_source
+    from seqloom.data.readers import columns_for, read, read_parallel, read_source
 
     if source and target:
         yield from read_parallel(source, target, report)
-    column = data.source_column
+    named = dict.fromkeys(("source_column", "target_column", "heads_column", "tags_column"))
     for file in files:
         if data.is_text:
+            column = data.source_column
             yield from read_source(file, format=data.format, source_column=column, report=report)
         else:
-            yield from read(
-                file,
-                format=data.format,
-                source_column=column,
-                target_column=data.target_column,
-                heads_column=data.heads_column,
-                tags_column=data.tags_column,
-                report=report,
-            )
+            columns = columns_for(data, file, named)
+            yield from read(file, format=data.format, **columns, languages=data.languages, report=report)
 
 
 def _facts(totals: Totals, *, pseudo: bool, left_out: int) -> dict[str, Any]:

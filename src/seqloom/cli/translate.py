@@ -23,6 +23,7 @@ from seqloom.cli.options import (
     Exact,
     Expand,
     HeadsColumn,
+    Languages,
     Mbr,
     MinP,
     OutputFile,
@@ -66,9 +67,10 @@ def translate(
     source_column: SourceColumn = None,
     heads_column: HeadsColumn = None,
     tags_column: TagsColumn = None,
+    languages: Languages = None,
     format: Annotated[
         str,
-        typer.Option(help="Input format: auto (by suffix), text, conllu, tsv, csv, jsonl or parquet."),
+        typer.Option(help="Input format: auto (by suffix), text, conllu, tsv, csv, jsonl, parquet, tmx, ..."),
     ] = "auto",
     checkpoint: Checkpoint = None,
     device: Device = "auto",
@@ -149,18 +151,19 @@ def translate(
         "trees": heads_column,
     }
     report = DataReport()
-    columns = {
+    columns: dict[str, str | None] = {
         "source_column": column if source_column is None else source_column,
         "heads_column": heads_column,
         "tags_column": tags_column,
         "prefix_column": prefix_column,
         "require_column": require_column,
     }
-    options = DataConfig.checked({"format": format}, "data")
+    options = DataConfig.checked({"format": format, "languages": languages}, "data")
     check_has_columns(file, options.format, columns)
     if tags_column is None and is_table(file, options.format):
         columns["tags_column"] = Run.open(run).config().data.tags_column
-    examples = read_source(file, format=options.format, **columns, report=report)
+    pair = options.languages or Run.open(run).config().data.languages
+    examples = read_source(file, format=options.format, languages=pair, **columns, report=report)
     summary = _Summary()
     with init_process_group(device) as group:
         loaded = load_translator(

@@ -10,7 +10,9 @@ from seqloom.errors import SeqloomError
 from seqloom.languages import LanguagePair
 from seqloom.settings import Settings
 
-Format = Literal["auto", "tsv", "csv", "jsonl", "parquet", "text", "conllu"]
+Format = Literal[
+    "auto", "tsv", "csv", "jsonl", "parquet", "text", "conllu", "tmx", "xliff", "po", "mo", "ts"
+]  # fmt: skip
 Part = Literal["train", "valid"]
 
 
@@ -66,7 +68,9 @@ class DataConfig(Settings):
     """
 
     train: Files = Field(
-        (), description="tables (TSV, CSV, JSONL, Parquet, also .gz), folders or patterns; - = standard input"
+        (),
+        description="tables (TSV, CSV, JSONL, Parquet, also .gz), TMX, XLIFF, PO, MO or Qt TS files, folders "
+        "or patterns; - = standard input",
     )
     weights: tuple[PositiveFloat, ...] = Field(
         (), description="relative share of each `train` entry in an epoch; default: every pair once"

@@ -1,4 +1,4 @@
-"""Readers that yield examples from tables, plain text and CoNLL-U, or from two aligned files.
+"""Readers that yield examples from tables, translation units, plain text and CoNLL-U, or two aligned files.
 
 A source that names a feature file next to its table is replaced by a path that can be opened.
 """
@@ -16,8 +16,11 @@ from seqloom.data.lines import display_name, lines
 from seqloom.data.report import DataReport
 from seqloom.data.shards import Shard, check_rereadable, corpora
 from seqloom.data.syntax import ConlluSentence, parse_heads, read_conllu
-from seqloom.data.tables import SUFFIXES, Malformed, SelectedCells, rows, suffix, table_format
+from seqloom.data.tables import SUFFIXES, TABLES, Malformed, SelectedCells, rows, suffix, table_format
+from seqloom.data.units.reading import has_units, read_units
+from seqloom.data.units.unit import NOT_TEXT
 from seqloom.errors import SeqloomError
+from seqloom.languages import LanguagePair
 from seqloom.text.features import is_features, resolve_path
 from seqloom.types import DependencyTree, Example
 
@@ -47,6 +50,7 @@ def read_shard(config: DataConfig, shard: Shard, report: DataReport) -> Iterator
         return read_source(shard.file, format="text", report=report)
     return read(
         shard.file,
+        languages=config.languages,
         format=config.format,
         source_column=config.source_column,
         target_column=config.target_column,
@@ -67,6 +71,10 @@ def has_features(config: DataConfig) -> bool:
     if not config.has("train") or config.is_text or "-" in (*config.train, config.source):
         return False
     try:
+        if any(
+            _has_units(shard.file, config.format) for shard in chain.from_iterable(corpora(config, "train"))
+        ):
+            return False
         first = _first_examples(config)
     except SeqloomError:  # reported later, when the data is read
         return False
@@ -93,20 +101,33 @@ def is_conllu(path: str) -> bool:
     return SUFFIXES.get(suffix(path)) == "conllu"
 
 
+def columns_for(data: DataConfig, path: str, named: Mapping[str, str | None]) -> dict[str, str | None]:
+    """Return the columns of a file; those that are not named default to the columns of the training data."""
+    if _has_units(path, data.format):
+        return dict(named)  # has no columns: an error if any is named
+    return {name: column or getattr(data, name) for name, column in named.items()}
+
+
 def read(
     path: str,
     *,
     format: Format = "auto",
+    languages: LanguagePair | None = None,
     source_column: str | None = None,
     target_column: str | None = None,
     heads_column: str | None = None,
     tags_column: str | None = None,
     report: DataReport,
 ) -> Iterator[Example]:
-    """Yield the pairs of a table. Malformed records go to the report.
+    """Yield the pairs of a table, or of translation units. Malformed records go to the report.
 
     With several target columns (`2,3,4`), the first is the target; the others are in `columns`, unchanged.
     """
+    if has_units(table_format(path, format)):
+        columns = {"source_column": source_column, "target_column": target_column}
+        check_has_columns(path, format, {**columns, "heads_column": heads_column, "tags_column": tags_column})
+        yield from _unit_pairs(path, table_format(path, format), languages, report)
+        return
     others = [column for column in (heads_column, tags_column) if column]
     selection = ColumnSelection(source_column, _names(target_column), others)
     for row, cells in rows(path, table_format(path, format), selection):
@@ -119,6 +140,25 @@ def read(
             yield replace(example, heads=_heads(cells, heads_column)) if heads_column else example
         except Malformed as fault:
             report.drop(example, str(fault))
+
+
+def _has_units(path: str, format: Format) -> bool:
+    return has_units(_source_format(path, format))
+
+
+def _unit_pairs(
+    path: str, format: Format, languages: LanguagePair | None, report: DataReport
+) -> Iterator[Example]:
+    """Yield the translated units of a file; the others go to the report with the reason."""
+    for unit in read_units(path, format, languages):
+        report.total += 1
+        example = Example(unit.source, unit.target, unit.line, path)
+        if unit.fault:
+            report.drop(example, unit.fault)
+        elif unit.skipped:
+            report.skip(example, unit.skipped)
+        else:
+            yield example
 
 
 def _source(cells: SelectedCells, path: str, tags_column: str | None) -> str:
@@ -151,21 +191,24 @@ def read_source(
     prefix_column: str | None = None,
     require_column: str | None = None,
     tags_column: str | None = None,
+    languages: LanguagePair | None = None,
     report: DataReport,
 ) -> Iterator[Example]:
-    """Yield one example per line or record to translate; malformed ones become empty sources.
+    """Yield one example per line, record or unit to translate; malformed ones become empty sources.
 
     A file whose suffix is neither that of a table nor that of CoNLL-U is plain text. The prefix of the output,
     if there is a column for it, becomes the target of the example; required words are in its `columns`.
     """
     format = _source_format(path, format)
-    for example, fault in (
-        _text_sources(path, conllu=format == "conllu")
-        if format in ("text", "conllu")
-        else _table_sources(
+    if format in ("text", "conllu"):
+        sources = _text_sources(path, conllu=format == "conllu")
+    elif has_units(format):
+        sources = _unit_sources(path, format, languages)
+    else:
+        sources = _table_sources(
             path, format, source_column, prefix_column, require_column, heads_column, tags_column
         )
-    ):
+    for example, fault in sources:
         report.total += 1
         if fault:
             report.change(example, fault)
@@ -182,13 +225,13 @@ def check_has_columns(path: str, format: Format, columns: Mapping[str, str | Non
     if selected and not is_table(path, format):
         raise SeqloomError(
             f"{display_name(path)} is not a table, so {selected} cannot be used.",
-            "remove the option, or add --format tsv (csv, jsonl, parquet) if the file is a table",
+            "remove the option, or set the format (tsv, csv, jsonl, parquet) if the file is a table",
         )
 
 
 def is_table(path: str, format: Format) -> bool:
     """Return whether a file to translate is a table."""
-    return _source_format(path, format) not in ("text", "conllu")
+    return _source_format(path, format) in TABLES
 
 
 def check_tables(tables: Sequence[str], columns: Mapping[str, str | None]) -> None:
@@ -210,6 +253,13 @@ def _text_sources(path: str, *, conllu: bool) -> Iterator[tuple[Example, str]]:
     for sentence in _sentences(path, conllu=conllu):
         source = resolve_path(sentence.text, path)
         yield Example(source, line=sentence.line, file=path, heads=sentence.heads), sentence.fault
+
+
+def _unit_sources(path: str, format: Format, languages: LanguagePair | None) -> Iterator[tuple[Example, str]]:
+    """Yield the source of each unit with its fault, if any; obsolete units are not part of the text."""
+    for unit in read_units(path, format, languages):
+        if unit.skipped not in NOT_TEXT:
+            yield Example(unit.source, line=unit.line, file=path), unit.fault
 
 
 def _table_sources(

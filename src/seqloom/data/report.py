@@ -27,6 +27,7 @@ class ReportedLine:
     reason: str
     text: str
     dropped: bool = True  # False: kept, but changed
+    skipped: bool = False  # dropped by rule, such as a fuzzy translation: no sign of wrong options
 
 
 @dataclass
@@ -64,18 +65,22 @@ class DataReport:
         """Record a dropped line."""
         self._record(example, reason, dropped=True)
 
+    def skip(self, example: Example, reason: str) -> None:
+        """Record a unit that is not a pair, such as an untranslated one."""
+        self._record(example, reason, dropped=True, skipped=True)
+
     def change(self, example: Example, reason: str) -> None:
         """Record a line that is kept, but changed, e.g. truncated."""
         self._record(example, reason, dropped=False)
 
-    def _record(self, example: Example, reason: str, *, dropped: bool) -> None:
+    def _record(self, example: Example, reason: str, *, dropped: bool, skipped: bool = False) -> None:
         self.counts[reason] += 1
         if self.counts[reason] > LISTED:
             return
         text = example.source if example.target is None else f"{example.source}\t{example.target}"
         if len(text) > LONGEST_TEXT:
             text = text[: LONGEST_TEXT - 1] + "…"
-        self.lines.append(ReportedLine(example.file, example.line, reason, text, dropped))
+        self.lines.append(ReportedLine(example.file, example.line, reason, text, dropped, skipped))
 
     def summary(self) -> str:
         """Return a one-line summary: the number of lines kept, and the reasons for the others."""
@@ -90,11 +95,17 @@ class DataReport:
         """Raise if more than half of the lines are dropped, which indicates wrong options."""
         if self.total == 0:
             raise SeqloomError("The data is empty.", "give files with at least one pair")
-        if 2 * self.dropped > self.total:
-            reason, _ = self.drops.most_common(1)[0]
+        skips = {line.reason for line in self.lines if line.skipped}
+        faults = Counter({reason: count for reason, count in self.drops.items() if reason not in skips})
+        if self.total == self.drops.total() - faults.total():
+            raise SeqloomError(
+                f"The data has no pairs: {self.summary()}.", "check data.languages and the files"
+            )
+        if 2 * faults.total() > self.total - (self.drops.total() - faults.total()):
+            reason, _ = faults.most_common(1)[0]
             first = next(line for line in self.lines if line.reason == reason)
             raise SeqloomError(
-                f"{self.dropped:,} of {self.total:,} lines were dropped. Most frequent reason: {reason} "
+                f"{faults.total():,} of {self.total:,} lines were dropped. Most frequent reason: {reason} "
                 f"(first in {first.file}, line {first.line}: {first.text[:80]!r}).",
                 "check the format and the columns (data.format, data.source_column, data.target_column) "
                 "and data.max_length",

@@ -39,7 +39,16 @@ SUFFIXES: dict[str, Format] = {
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".conllu": "conllu",
+    ".tmx": "tmx",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
+    ".sdlxliff": "xliff",
+    ".mqxliff": "xliff",
+    ".po": "po",
+    ".mo": "mo",
+    ".ts": "ts",
 }
+TABLES: tuple[Format, ...] = ("tsv", "csv", "jsonl", "parquet")
 FALLBACK_KEYS = {"1": "source", "2": "target"}
 _TOO_WIDE = f"more than {COLUMNS:,} columns"
 _PARQUET_ROWS = 1024  # read at a time, unless they may be large
@@ -90,14 +99,14 @@ def suffix(path: str) -> str:
 
 
 def table_format(path: str, format: Format) -> Format:
-    """Return the format of a table of pairs; TSV if it has no suffix or .txt."""
+    """Return the format of a file of pairs; TSV if it has no suffix or .txt."""
     if format == "auto":
         ending = suffix(path)
         format = "tsv" if ending in ("", ".txt") else SUFFIXES.get(ending, "text")
     if format in ("text", "conllu"):
         raise SeqloomError(
             f"Unknown table format: {display_name(path)}.",
-            "set data.format to tsv, csv, jsonl or parquet, or give two aligned files as source and target",
+            "set data.format to tsv, csv, jsonl, tmx, ..., or give two aligned files as source and target",
         )
     return format
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seqloom.data.config import DataConfig
-from seqloom.data.readers import check_tables, read, read_parallel, references
+from seqloom.data.readers import check_tables, columns_for, read, read_parallel, references
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.references import group_by_source as grouped
+from seqloom.languages import LanguagePair
 from seqloom.types import DependencyTree, Example
 
 
@@ -21,6 +22,7 @@ class TestSet:
     sources: list[str]
     references: list[list[str]]
     heads: list[DependencyTree | None]  # the trees of the sources, if the data has trees
+    skipped: str = ""  # summary of the units that are not pairs, such as untranslated ones
 
 
 def read_testset(
@@ -33,12 +35,13 @@ def read_testset(
     target_column: str | None = None,
     heads_column: str | None = None,
     tags_column: str | None = None,
+    languages: LanguagePair | None = None,
     group_by_source: bool = False,
 ) -> TestSet:
-    """Return the test set of these files; columns default to those of the training data.
+    """Return the test set of these files; columns and languages default to those of the training data.
 
     Several targets give several references per source. Scores must cover all lines, so a malformed line is an
-    error.
+    error. Units without a translation are left out and counted in `skipped`.
     """
     report = DataReport()
     named = {
@@ -60,31 +63,30 @@ def read_testset(
             for example in read(
                 table,
                 format=data.format,
-                source_column=source_column or data.source_column,
-                target_column=columns,
-                heads_column=heads_column or data.heads_column,
-                tags_column=tags_column or data.tags_column,
+                **columns_for(data, table, named),
+                languages=languages or data.languages,
                 report=report,
             )
         ]
         targets_by_line = [references(example, columns) for example in examples]
     else:
         raise SeqloomError("No test data given.", "give a table, or both --source and --target")
-    if report.lines:
-        first = report.lines[0]
+    if faults := [line for line in report.lines if not line.skipped]:
+        first = faults[0]
         raise SeqloomError(
             f"{first.file}, line {first.line} cannot be evaluated: {first.reason}.",
             "fix or remove the line; scores that skip lines are not comparable",
         )
     if not examples:
         raise SeqloomError(f"{name} contains no lines to evaluate.")
+    skipped = report.summary() if report.lines else ""
     sources = [example.source for example in examples]
     if group_by_source:
         pairs = zip(sources, targets_by_line, strict=True)
         sources, targets_by_line = grouped((text, reference) for text, row in pairs for reference in row)
         trees = {example.source: example.heads for example in examples}
-        return TestSet(name, sources, targets_by_line, [trees[text] for text in sources])
-    return TestSet(name, sources, targets_by_line, [example.heads for example in examples])
+        return TestSet(name, sources, targets_by_line, [trees[text] for text in sources], skipped)
+    return TestSet(name, sources, targets_by_line, [example.heads for example in examples], skipped)
 
 
 def _read_files(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seqloom.data.lines import cannot_read, display_name
+from seqloom.data.xml_stream import check_no_entities, load_lxml, local_name
 from seqloom.errors import SeqloomError
 from seqloom.limits import DOCUMENT_BYTES
 
 if TYPE_CHECKING:
     from lxml.etree import _Element, _ElementTree
+
+__all__ = ["load_lxml", "local_name", "parse_xml", "parse_xml_bytes", "read_bytes"]
 
 
 def parse_xml(path: str) -> _Element:
@@ -39,33 +42,12 @@ def parse_xml_bytes(data: bytes, path: str) -> _ElementTree:
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False
     )
     try:
-        tree = etree.ElementTree(etree.fromstring(data, parser))
+        tree: _ElementTree = etree.ElementTree(etree.fromstring(data, parser))
     except (etree.XMLSyntaxError, ValueError) as error:
         reason = str(error).partition("\n")[0] or "it is empty"
         raise SeqloomError(
             f"{display_name(path)} is not valid XML: {reason}.",
             "check the file with xmllint --noout",
         ) from error
-    subset = tree.docinfo.internalDTD
-    if subset is not None and any(True for _ in subset.iterentities()):
-        raise SeqloomError(
-            f"{display_name(path)} declares XML entities, which can read other files or exhaust the memory.",
-            "remove the <!ENTITY> declarations",
-        )
+    check_no_entities(tree, path)
     return tree
-
-
-def local_name(element: _Element) -> str:
-    """Return the name of an element without its namespace; empty for comments and instructions."""
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
-
-
-def load_lxml() -> Any:
-    """Return lxml.etree; raise an error that names the extra if it is not installed."""
-    try:
-        from lxml import etree
-    except ImportError as error:
-        raise SeqloomError(
-            "Reading XML needs the library lxml, which is not installed.", "pip install 'seqloom[documents]'"
-        ) from error
-    return etree

@@ -39,7 +39,16 @@ def test_save_writes_every_line_with_its_reason(tmp_path: Path) -> None:
         "kept": 2,
         "dropped": 1,
         "counts": {"too long": 1},
-        "lines": [{"file": "f.tsv", "line": 2, "reason": "too long", "text": "ü\u2028\tb", "dropped": True}],
+        "lines": [
+            {
+                "file": "f.tsv",
+                "line": 2,
+                "reason": "too long",
+                "text": "ü\u2028\tb",
+                "dropped": True,
+                "skipped": False,
+            }
+        ],
     }
     assert DataReport.load(tmp_path / "data-report.json") == report
     assert [path.name for path in tmp_path.iterdir()] == ["data-report.json"]

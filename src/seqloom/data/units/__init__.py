@@ -1,0 +1,1 @@
+"""Readers of translation units: TMX, XLIFF, PO, MO, Qt TS and subtitles."""
