@@ -34,7 +34,7 @@ PAGES = [
     *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").glob("*/*.md"))),
 ]
 # Languages of blocks that run, and of those that are only shown.
-RUN, SHOWN = ("bash", "console", "python"), ("yaml", "json", "", "{toctree}", "{eval-rst}")
+RUN, SHOWN = ("bash", "console", "python"), ("yaml", "json", "js", "", "{toctree}", "{eval-rst}")
 
 # Added to every `seqloom train`.
 TRAIN_OPTIONS = [
@@ -56,6 +56,7 @@ SHORTENED = {
 _MINUTES = "takes minutes"
 _BENCHMARK = "measures for minutes; tests/unit/benchmarks runs its parts"
 _MAKE = "sets up an environment"
+_SERVER = "needs a server; see tests/unit/serve"
 _RECORDINGS = "needs recordings and their features; see test_speech.py"
 # By page how a block begins that does not run, or a line of it, and why.
 NOT_RUN: dict[str, dict[str, str]] = {
@@ -85,6 +86,11 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/reference/statistical.md": {"python benchmarks/": _BENCHMARK},
     "docs/reference/scan.md": {"seqloom train train_simple": "needs SCAN, and minutes; see test_recipes.py"},
     "docs/reference/security.md": {"pytest tests/fuzz": "is part of the tests"},
+    "docs/guides/serving.md": {
+        "pip install": "a server does not end; see test_serve.py",
+        "curl": _SERVER,
+        "from libretranslatepy": _SERVER,
+    },
     "docs/guides/speech.md": {
         "pip install": _RECORDINGS,
         "import seqloom": _RECORDINGS,

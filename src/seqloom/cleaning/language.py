@@ -29,7 +29,7 @@ def load_identifier() -> Identifier:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
     except ImportError as error:
         raise SeqloomError(
-            "The rule language needs py3langid, which is not installed.", "pip install 'seqloom[clean]'"
+            "Recognising languages needs py3langid, which is not installed.", "pip install 'seqloom[clean]'"
         ) from error
     found: Identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     return found

@@ -33,6 +33,7 @@ from seqloom.cli import (
     plan,
     rerank,
     score,
+    serve,
     shortlist,
     train,
     translate,
@@ -60,6 +61,7 @@ _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "fill": fill.fill,
         "align": align.align,
         "shortlist": shortlist.shortlist,
+        "serve": serve.serve,
     },
     "Evaluate": {
         "evaluate": evaluate.evaluate,

@@ -304,7 +304,9 @@ class Corpus:
     def _store(self, part: Part, tokenizers: TokenizerPair, record: DataRecord) -> TokenStore:
         """Return the token store of a part, from the cache if possible; for a stream, of its beginning."""
         # Excluded: noise, which is drawn for each batch, and options that only affect the order of pairs.
-        options = self.data.model_dump_json(exclude={"noise", "weights", "temperature", "shuffle_buffer"})
+        options = self.data.model_dump_json(
+            exclude={"noise", "weights", "temperature", "shuffle_buffer", "languages"}
+        )
         state = record.model_dump_json(include={"files", "held_out"})
         stores = make_cache_folder("stores")
         remove_abandoned(stores)

@@ -7,7 +7,7 @@ a term are translated again, by a search for outputs that contain them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -80,10 +80,10 @@ class Needed(NamedTuple):
         """Return the number of lost placeholders and missing terms."""
         return (self.placeholders - finder.count(output)).total() + len(self.missed_terms(output))
 
-    def request(self, source: str, translator: Translator) -> Request:
+    def request(self, source: str, can_generate: Callable[[str], bool]) -> Request:
         """Return a request for an output with everything that the model can generate."""
-        texts = [text for text in self.placeholders.elements() if translator.can_generate(text)]
-        terms = [tuple(form for form in term.forms if translator.can_generate(form)) for term in self.terms]
+        texts = [text for text in self.placeholders.elements() if can_generate(text)]
+        terms = [tuple(form for form in term.forms if can_generate(form)) for term in self.terms]
         return Request(source, required=(*texts, *filter(None, terms)))
 
 
@@ -127,7 +127,7 @@ def _translate(
     outputs = _best(translator, [Request(source) for source in sources], on_progress)
     if "required" in translator.capabilities:
         faulty = [i for i, one in enumerate(needed) if one.missing(outputs[i].text, finder)]
-        requests = [needed[i].request(sources[i], translator) for i in faulty]
+        requests = [needed[i].request(sources[i], translator.can_generate) for i in faulty]
         again = [(i, request) for i, request in zip(faulty, requests, strict=True) if request.required]
         forced = _best(translator, [request for _, request in again], None)
         for (i, _), hypothesis in zip(again, forced, strict=True):

@@ -76,7 +76,7 @@ class Item:
     source: str
     tokens: int = 1  # length of the source, for batches of similar length
     prefix: str = ""
-    required: tuple[str, ...] = ()
+    required: tuple[str | tuple[str, ...], ...] = ()  # phrases; a tuple: any of these
     target: str | None = None  # text to score
     key: int | None = None  # distinguishes equal lines when sampling
 
@@ -88,7 +88,8 @@ class Item:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Item:
         """Return the item of `as_json`."""
-        return cls(**{**values, "required": tuple(values.get("required", ()))})
+        phrases = (tuple(one) if isinstance(one, list) else one for one in values.get("required", ()))
+        return cls(**{**values, "required": tuple(phrases)})
 
 
 @dataclass(frozen=True, slots=True)

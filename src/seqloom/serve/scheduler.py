@@ -41,8 +41,15 @@ class SchedulerLimits(NamedTuple):
 class BatchRunner(Protocol):
     """A model that decodes one batch at a time, such as a ModelProcess."""
 
-    default_beam: int
-    seconds_per_token: float  # measured before the first batch
+    @property
+    def default_beam(self) -> int:
+        """Number of hypotheses of a task without a beam."""
+        ...
+
+    @property
+    def seconds_per_token(self) -> float:
+        """Speed measured before the first batch."""
+        ...
 
     async def run(self, task: Task, items: Sequence[Item], on_partial: OnPartial | None) -> BatchResult:
         """Return the outputs in order; raise Unavailable if the model is lost."""
@@ -107,7 +114,7 @@ class Scheduler:
     def __init__(
         self, runner: BatchRunner, limits: SchedulerLimits | None = None, observer: Observer | None = None
     ) -> None:
-        self.runner = runner  # may be replaced at any time; the running batch ends on the old one
+        self.runner = runner
         self.limits = limits or SchedulerLimits()
         self._observer = observer
         self._queues: OrderedDict[str, _Queue] = OrderedDict()  # by client, in the order of their turns
@@ -140,6 +147,12 @@ class Scheduler:
             if not one.done.done():
                 one.done.set_exception(Unavailable("draining", "The server stops."))
         self._queues.clear()
+
+    async def use(self, runner: BatchRunner) -> None:
+        """Decode all further batches with another runner; return when the old one has ended its batch."""
+        self.runner, running = runner, self._running
+        while running and self._running is running:
+            await asyncio.sleep(0.01)
 
     async def run(
         self,

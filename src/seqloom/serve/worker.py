@@ -114,6 +114,7 @@ class ServedModel:
             engine=outputs[0].engine,
             checkpoint="export" if weights is None else weights.resolve().parent.name,
             created=int(file.stat().st_mtime),
+            languages=tuple(self._config.data.languages or ()),
             capabilities=tuple(sorted(self._capabilities())),
             beam=beam,
             longest=min(self._config.data.max_length, _LONGEST),
