@@ -49,10 +49,11 @@ def serve(
         bool, typer.Option("--follow", help="Serve a new best checkpoint as soon as the run has one.")
     ] = False,
 ) -> None:
-    """Serve models over HTTP, with the APIs of LibreTranslate, OpenAI and seqloom.
+    """Serve models over HTTP.
 
-    A name of two language codes is a language pair; any other name is selected by the field `model`. Several
-    runs separated by commas are an ensemble. SIGTERM finishes the accepted requests and stops.
+    The APIs are those of LibreTranslate, OpenAI and seqloom: see docs/guides/serving.md. A name of two language
+    codes is a language pair; any other name is selected by the field `model`. Several runs separated by commas
+    are an ensemble. SIGTERM finishes the accepted requests and stops.
 
     Examples:
       seqloom serve runs/x
