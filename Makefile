@@ -53,6 +53,7 @@ bench: $(DEV) ## Measure the speed of training
 
 docs: $(DOCS) ## Build the documentation site: docs/_build/html/index.html
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/labs.py
 	$(BIN)/sphinx-build --fresh-env --write-all -W --keep-going -q docs docs/_build/html
 	$(BIN)/python docs/check_offline.py docs/_build/html
 

@@ -153,6 +153,43 @@ def run(
         print_json([result.to_dict() for result in results])
 
 
+@app.command("report", cls=Command)
+def report_(
+    results: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder of results: --out of seqloom lab run.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="HTML file to write.", show_default="DIR/report.html")
+    ] = None,
+) -> None:
+    """Write a book of all labs: one HTML file, which works offline.
+
+    Each claim has a page with equation, figure, numbers, verdict, commands and an exercise. Of several results
+    of a lab, the last one is shown.
+
+    Examples:
+      seqloom lab run all --out lab-results
+      seqloom lab report lab-results
+    """
+    from seqloom.labs.framework.discovery import labs
+    from seqloom.labs.framework.report import report
+    from seqloom.labs.framework.results import ResultStore
+    from seqloom.outputs import check_can_write, write_output
+    from seqloom.progress import ProgressBar
+
+    path = out or results / "report.html"
+    latest = ResultStore(results).latest()
+    if not latest:
+        raise SeqloomError(
+            f"{results} contains no results of labs.", f"run some first: seqloom lab run all --out {results}"
+        )
+    check_can_write(path)
+    with ProgressBar("pages", total=len(labs())) as progress:
+        page = report(latest, on_page=progress.advance)
+    write_output(path, page)
+    print(f"report: {path} ({len(latest)} of {len(labs())} labs have a result)")
+
+
 @app.command("notebook", cls=Command)
 def notebook_(
     name: Name,

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import b64decode
+from html import escape
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from seqloom.labs.framework.discovery import lab_named
+from seqloom.labs.framework.discovery import lab_named, labs
 from seqloom.labs.framework.results import ResultStore
 from seqloom.labs.mask import LAB as MASK
 from seqloom.labs.mask import Mask
@@ -108,6 +112,41 @@ def test_a_file_as_folder_is_an_error(command: Command, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     done = command("lab", "run", "mask", "--out", tmp_path / "file")
     assert (done.code, "not a folder" in done.err) == (2, True)
+
+
+def test_the_report_is_one_file_that_works_offline(command: Command, tmp_path: Path) -> None:
+    assert command("lab", "run", "mask", "--out", tmp_path).code == 0
+    done = command("lab", "report", tmp_path)
+    assert done.out == f"report: {tmp_path / 'report.html'} (1 of {len(labs())} labs have a result)\n"
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r"<(script|link|iframe)|https?://|@import", page)
+    ids = re.findall(r'<section id="([\w-]+)">', page)
+    assert ids == list(labs())
+    assert set(re.findall(r'href="#([\w-]+)"', page)) == {"top", *ids}
+    pictures = [b64decode(data) for data in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)]
+    assert len(pictures) == len(labs()) + 1  # equations, and one figure
+    for picture in pictures:
+        assert ElementTree.fromstring(picture).tag.endswith("svg")
+    sections = page.split("<section")
+    run, other = (next(one for one in sections if f'id="{name}"' in one) for name in ("mask", "vanish"))
+    for part in (
+        "holds</span> Logits before",
+        "7 (replaced)",
+        "seqloom lab run mask --set changed=2",
+        "Explanation",
+    ):
+        assert part in run
+    assert 'class="verdict none">not run' in other
+    assert "Explanation" not in other
+    assert run.index("<details>") < run.index(escape(MASK.exercise.solution)) < run.index("</details>")
+
+
+def test_a_folder_without_results_has_no_report(command: Command, tmp_path: Path) -> None:
+    done = command("lab", "report", tmp_path)
+    assert (done.code, "contains no results" in done.err) == (2, True)
+    assert command("lab", "run", "mask", "--out", tmp_path).code == 0
+    done = command("lab", "report", tmp_path, "--out", tmp_path / "missing" / "a.html")
+    assert (done.code, "there is no folder" in done.err) == (2, True)
 
 
 def test_plot_and_notebook_write_files(

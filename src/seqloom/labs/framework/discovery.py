@@ -17,10 +17,10 @@ ALL = "all"
 
 @cache
 def labs() -> dict[str, Lab[Any, Any]]:
-    """Return all labs by name: first those without training, each group in the order of the names."""
+    """Return all labs by name: first those without training, each group by the notes."""
     modules = [one.name for one in pkgutil.iter_modules(seqloom.labs.__path__) if not one.ispkg]
     found: list[Lab[Any, Any]] = [import_module(f"seqloom.labs.{name}").LAB for name in modules]
-    return {lab.name: lab for lab in sorted(found, key=lambda lab: (lab.trains, lab.name))}
+    return {lab.name: lab for lab in sorted(found, key=lambda lab: (lab.trains, lab.note.notes, lab.name))}
 
 
 def lab_named(name: str) -> Lab[Any, Any]:
