@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import distributions
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from seqloom.cleaning.duplicates import Duplicates, normalised
 from seqloom.errors import SeqloomError
@@ -115,7 +115,7 @@ def collect(files: Iterable[tuple[str, Path]], counts: DocstringCounts) -> list[
             for (description, summary), violation in zip(suitable, violations, strict=True):
                 if violation:
                     counts.duplicates += 1
-                elif not _add_shingles(description, shingles):
+                elif not add_shingles(description, shingles):
                     counts.near_duplicates += 1
                 else:
                     pairs.append(DocstringPair(description, summary, package))
@@ -150,7 +150,7 @@ def split_docstring(text: str) -> tuple[str, str] | None:
     return description, summary
 
 
-def _add_shingles(text: str, seen: set[int]) -> bool:
+def add_shingles(text: str, seen: set[int]) -> bool:
     """Add the word 5-grams of a text; return False if at least half of them were there before."""
     words = [normalised(word) for word in text.split()]
     mine = {hash(tuple(words[i : i + _SHINGLE])) for i in range(len(words) - _SHINGLE + 1)}
@@ -160,9 +160,19 @@ def _add_shingles(text: str, seen: set[int]) -> bool:
     return True
 
 
+class _OfPackage(Protocol):
+    """A pair of a package."""
+
+    @property
+    def package(self) -> str: ...
+
+
+_Pair = TypeVar("_Pair", bound=_OfPackage)
+
+
 def split_by_package(
-    pairs: Sequence[DocstringPair], *, seed: int, count: int | None = None
-) -> dict[str, list[DocstringPair]]:
+    pairs: Sequence[_Pair], *, seed: int, count: int | None = None, what: str = "suitable docstrings"
+) -> dict[str, list[_Pair]]:
     """Return shuffled training, validation and test pairs; all pairs of a package are in the same part.
 
     Packages are taken in random order: one that fits into a tenth of the pairs goes to the test part, then to
@@ -180,12 +190,12 @@ def split_by_package(
         part_of[package] = part
         if part in left:
             left[part] -= sizes[package]
-    parts: dict[str, list[DocstringPair]] = {part: [] for part in PARTS}
+    parts: dict[str, list[_Pair]] = {part: [] for part in PARTS}
     for pair in chosen:
         parts[part_of[pair.package]].append(pair)
     if not all(parts.values()):
         raise SeqloomError(
-            f"The installed packages have {len(pairs)} suitable docstrings in {len(sizes)} packages, "
+            f"The installed packages have {len(pairs)} {what} in {len(sizes)} groups, "
             "too few for training, validation and test data.",
             "install more packages, or increase --count",
         )

@@ -169,16 +169,19 @@ def make(
     task: Annotated[
         str,
         typer.Argument(
-            help="Task: copy, reverse, sort, addition, recall, needles, dates, numbers or docstrings. "
+            help="Task: copy, reverse, sort, addition, recall, needles, dates, numbers, docstrings or gettext. "
             "Text tasks: agreement, tickets."
         ),
     ],
     count: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Number of pairs.", show_default="10,000; docstrings: all"),
+        typer.Option(
+            min=1, metavar="N", help="Number of pairs.", show_default="10,000; docstrings, gettext: all"
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 1,
     out: OutputFile = None,
+    languages: Languages = None,
     contrast: Annotated[
         Path | None,
         typer.Option(
@@ -196,22 +199,30 @@ def make(
     docstrings collects pairs of description and first line from the docstrings of the installed packages. Its
     --out is a folder for train.tsv, valid.tsv and test.tsv, which have no package in common, and report.json.
 
+    gettext collects the translated texts of the installed packages, in the same way, from their locale files.
+
     Examples:
       seqloom data make reverse --count 20000 --out reverse.tsv
       seqloom data make agreement --out text.txt --contrast contrasts.tsv
       seqloom data make docstrings --out docstrings
+      seqloom data make gettext --languages en-de --out gettext
     """
     from seqloom.data.tasks import TASKS, generate
     from seqloom.data.tasks.contrastive import CONTRASTIVE_TASKS
     from seqloom.outputs import output
 
-    require_known("task", task, [*TASKS, "docstrings", *CONTRASTIVE_TASKS])
+    require_known("task", task, [*TASKS, "docstrings", "gettext", *CONTRASTIVE_TASKS])
     if contrasts is not None and contrast is None:
         raise SeqloomError("--contrasts needs a file for the contrasts.", "add --contrast FILE")
     if contrast is not None and task not in CONTRASTIVE_TASKS:
         raise SeqloomError(
             f"The task {task} has no contrasts.", f"use one of {', '.join(CONTRASTIVE_TASKS)}, or leave it out"
         )
+    if languages is not None and task != "gettext":
+        raise SeqloomError(f"The task {task} has no languages to choose.", "leave out --languages")
+    if task == "gettext":
+        _make_gettext(out, languages, seed, count)
+        return
     if task == "docstrings":
         _make_docstrings(out, seed, count)
         return
@@ -238,6 +249,16 @@ def _make_text(
         file.writelines(f"{one.right}\n" for one in drawn[held_out:])
     if contrast:  # drawn first, so that short sentences are not all in the text
         write_contrasts(contrast, drawn[:held_out])
+
+
+def _make_gettext(out: Path | None, languages: str | None, seed: int, count: int | None) -> None:
+    from seqloom.gettext_corpus import check_languages, make_gettext
+    from seqloom.languages import LanguagePair
+
+    pair = check_languages(LanguagePair.parse(languages) if languages else None)
+    if out is None:
+        raise SeqloomError("The task gettext writes several files.", "name a folder: --out gettext")
+    typer.echo(make_gettext(out, pair, seed=seed, count=count).summary(), err=True)
 
 
 def _make_docstrings(out: Path | None, seed: int, count: int | None) -> None:
