@@ -175,7 +175,7 @@ class Request:
     """One line to translate, with constraints on its output."""
 
     source: str
-    prefix: str = ""  # the output starts with this text
+    prefix: str | tuple[str, ...] = ""  # the output starts with this text, or with these tokens
     required: tuple[
         str | tuple[str, ...], ...
     ] = ()  # phrases that the output must contain; a tuple: any of these

@@ -19,8 +19,6 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from rich.table import Table
 
     from seqloom.inspect.heads import HeadAttention
-    from seqloom.inspect.selfattention import SelfKind
-    from seqloom.types import DependencyTree
 
 
 def attention(
@@ -69,6 +67,8 @@ def attention(
     from seqloom.inspect.attention import attention_text
     from seqloom.inspect.heads import HeadAttention
     from seqloom.inspect.labels import readable
+    from seqloom.inspect.viewed_run import ViewedRun
+    from seqloom.inspect.views import AttentionOptions, attention_of
     from seqloom.types import Head
 
     if (layer is None) != (head is None) or (mean and layer is not None):
@@ -76,7 +76,9 @@ def attention(
     check_figure(out, style, HeadAttention.formats)
     if kind is not None and kind not in _KINDS:
         raise unknown("kind of attention", kind, _KINDS)
-    attention = _measure(run, text, target, kind, parse_tree(heads, text), checkpoint, device)
+    viewed = ViewedRun(run, checkpoint=checkpoint, device=device)
+    options = AttentionOptions(text=text, target=target, kind=kind)  # type: ignore[arg-type]
+    attention = attention_of(viewed, options, parse_tree(heads, text))
     chosen = Head(layer - 1, head - 1) if layer is not None and head is not None else None
     shown = attention.one(chosen)
     named = f"Attention ({attention.kind})"
@@ -90,40 +92,6 @@ def attention(
     elif not out:
         print(attention_text(shown.source, shown.target, shown.weights.tolist()) + "\n")
         print_tables(_entropies(attention))
-
-
-def _measure(
-    run: Path,
-    text: str,
-    target: str | None,
-    kind: str | None,
-    tree: DependencyTree | None,
-    checkpoint: str | None,
-    device: str,
-) -> HeadAttention:
-    """Return the attention of the run for a text."""
-    from seqloom.inspect.heads import head_attention
-    from seqloom.inspect.selfattention import check_is_distribution, default_kind, self_attention
-    from seqloom.run.load import load_decoder, load_run
-
-    opened = load_run(run, checkpoint=checkpoint, device=device)
-    check_is_distribution(opened)
-    chosen = kind or default_kind(opened)
-    if chosen != "cross":
-        side: SelfKind = "encoder" if chosen == "encoder" else "decoder"
-        return self_attention(opened, text, target, kind=side, heads=tree)
-    if default_kind(opened) != "cross":
-        raise SeqloomError(
-            f"The model {opened.config.model.name} reads one text, so it has no cross-attention.",
-            f"use --kind {default_kind(opened)}",
-        )
-    translator = load_decoder(run, checkpoint=checkpoint, device=device)
-    attention = head_attention(translator, text, target, heads=tree)
-    if attention is None:
-        raise SeqloomError(
-            "There is no attention to show.", "use a model with attention, and text that is not empty"
-        )
-    return attention
 
 
 def _entropies(attention: HeadAttention) -> Table:

@@ -35,6 +35,7 @@ from seqloom.cli import (
     score,
     serve,
     shortlist,
+    studio,
     train,
     translate,
     tune,
@@ -68,7 +69,13 @@ _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "evaluate-alignment": evaluate_alignment.evaluate_alignment,
         "score": score.score,
     },
-    "Understand": {"info": info.info, "doctor": doctor.doctor, "inspect": inspect.app, "lab": lab.app},
+    "Understand": {
+        "info": info.info,
+        "doctor": doctor.doctor,
+        "inspect": inspect.app,
+        "lab": lab.app,
+        "studio": studio.studio,
+    },
     "Data": {"data": data.app, "backtranslate": backtranslate.backtranslate},
     "Exchange": {"export": export.export, "import": import_model.import_model},
 }

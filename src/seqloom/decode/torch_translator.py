@@ -275,8 +275,10 @@ class TorchTranslator(Translator):
             )
         return self._find_shortlist()
 
-    def _prefix(self, text: str) -> list[int]:
+    def _prefix(self, text: str | tuple[str, ...]) -> list[int]:
         """Return the tokens with which an output must begin."""
+        if isinstance(text, tuple):
+            return self.tokenizers.target.ids_of(text)
         ids = self.tokenizers.target.encode(text) if text else []
         if UNK in ids:
             raise SeqloomError(

@@ -16,6 +16,7 @@ from seqloom.inspect.picture import BLUE, Style, legend_below
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+VERSION = 1  # of the document
 _NOT_CURVES = {"kind", "step", "best", "seconds", "loss"}
 _PANEL = (4.0, 3.0)  # inches
 _MAX_COLUMNS = 3
@@ -35,7 +36,13 @@ class LearningCurves(Inspection):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reports of training and validation as they were logged."""
-        return {"name": self.name, "train": self._train, "valid": self._valid}
+        return {
+            "view": "curves",
+            "version": VERSION,
+            "name": self.name,
+            "train": self._train,
+            "valid": self._valid,
+        }
 
     @property
     def _train(self) -> list[dict[str, Any]]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from seqloom.data.readers import read_source
+from seqloom.data.report import DataReport
+from seqloom.errors import SeqloomError
 from seqloom.registry import architecture
 from seqloom.run.build import build_model
 from seqloom.run.config import Config
@@ -12,6 +15,8 @@ from seqloom.run.directory import Run
 from seqloom.tensors import read_tensors
 from seqloom.text.pair import TokenizerPair
 from seqloom.training.run_log import clipping
+
+_LONGEST_EXAMPLE = 300  # characters
 
 
 def describe(run: Run | str | Path) -> dict[str, Any]:
@@ -44,6 +49,21 @@ def describe(run: Run | str | Path) -> dict[str, Any]:
     if clipped := clipping(lines):
         facts["clipped"] = clipped
     return facts
+
+
+def example_source(config: Config) -> str:
+    """Return the first source of the validation or training data; empty if the files are gone or not text."""
+    data = config.data
+    try:
+        if data.source or data.valid_source:
+            with open(str(data.valid_source or data.source), encoding="utf-8") as file:
+                return file.readline(_LONGEST_EXAMPLE).strip()
+        path = (*data.valid, *data.train)[0]
+        column = None if config.data.is_text else data.source_column
+        found = read_source(str(path), source_column=column, report=DataReport())
+        return next((one.source for one in found if one.source), "")[:_LONGEST_EXAMPLE]
+    except (OSError, SeqloomError, IndexError, UnicodeDecodeError):
+        return ""
 
 
 def _parameters(run: Run, config: Config, tokenizers: TokenizerPair) -> int:

@@ -8,7 +8,7 @@ from seqloom.data.batching import collate_ids
 from seqloom.data.syntax import token_trees
 from seqloom.decode.torch_translator import read_sources
 from seqloom.errors import SeqloomError
-from seqloom.inspect.heads import target_ids
+from seqloom.inspect.heads import Target, target_ids
 from seqloom.inspect.labels import END, START
 from seqloom.models.base import AutoregressiveModel, SequenceModel
 from seqloom.run.load import LoadedRun, use_of
@@ -42,7 +42,7 @@ class ForcedText:
 def forced_text(
     opened: LoadedRun,
     text: str,
-    target: str | None = None,
+    target: Target = None,
     *,
     heads: DependencyTree | None = None,
     with_target: bool = True,

@@ -55,7 +55,7 @@ class GateTrace(Inspection):
 
     def to_dict(self) -> dict[str, Any]:
         """Return gates and state of each layer, by position and unit."""
-        return {"version": VERSION, "layers": [layer.to_dict() for layer in self.layers]}
+        return {"view": "gates", "version": VERSION, "layers": [layer.to_dict() for layer in self.layers]}
 
     def _title(self) -> str:
         return "Gates and state of every unit over time: units down, tokens across"
@@ -97,11 +97,9 @@ class GateTrace(Inspection):
 @torch.inference_mode()
 def gate_trace(opened: LoadedRun, text: str, target: str | None = None) -> GateTrace:
     """Return the gates of all LSTM and GRU layers for a text and a target (default: the model's output)."""
-    modules = opened.model.named_modules() if isinstance(opened.model, nn.Module) else ()
-    layers = {name: layer for name, layer in modules if isinstance(layer, RecurrentLayer)}
-    for layer in layers.values():
-        if layer.cell.name == "rnn" or type(layer.cell).step is not Cell.step:
-            raise _no_gates(opened, "whose cells have none")
+    layers = _recurrent_layers(opened)
+    if not all(map(_is_gated, layers.values())):
+        raise _no_gates(opened, "whose cells have none")
     if not layers:
         raise _no_gates(opened, "which has no recurrent layers")
     forced = forced_text(opened, text, target)
@@ -118,6 +116,21 @@ def gate_trace(opened: LoadedRun, text: str, target: str | None = None) -> GateT
         side = forced.source if path.startswith("encoder") else forced.tokens(len(state))
         found.append(LayerGates(_name(path), recorder.cell, side, maps, state))
     return GateTrace(tuple(found))
+
+
+def has_gates(opened: LoadedRun) -> bool:
+    """Return whether the model has recurrent layers, all with gates."""
+    layers = _recurrent_layers(opened)
+    return bool(layers) and all(map(_is_gated, layers.values()))
+
+
+def _recurrent_layers(opened: LoadedRun) -> dict[str, RecurrentLayer]:
+    modules = opened.model.named_modules() if isinstance(opened.model, nn.Module) else ()
+    return {name: layer for name, layer in modules if isinstance(layer, RecurrentLayer)}
+
+
+def _is_gated(layer: RecurrentLayer) -> bool:
+    return layer.cell.name != "rnn" and type(layer.cell).step is Cell.step
 
 
 class _Recorder:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 AttentionKind = Literal["cross", "encoder", "decoder"]
+Target = str | tuple[str, ...] | None  # a text, tokens, or the model's own output
 VERSION = 1  # of the document
 _SIDES: dict[str, tuple[str, str]] = {
     "cross": ("source", "output"),
@@ -83,6 +84,7 @@ class HeadAttention(Inspection):
     def to_dict(self) -> dict[str, Any]:
         """Return the tokens of both sides, the weights by layer, head and target token, and the entropies."""
         return {
+            "view": "attention",
             "version": VERSION,
             "kind": self.kind,
             "source": self.source,
@@ -131,7 +133,7 @@ class HeadAttention(Inspection):
 
 
 def head_attention(
-    translator: TorchTranslator, line: str, target: str | None = None, *, heads: DependencyTree | None = None
+    translator: TorchTranslator, line: str, target: Target = None, *, heads: DependencyTree | None = None
 ) -> HeadAttention | None:
     """Return the attention for a target, or by default for the model's own output.
 
@@ -155,8 +157,10 @@ def head_attention(
     )
 
 
-def target_ids(translator: TorchTranslator, problem: Problem, target: str | None) -> list[int]:
+def target_ids(translator: TorchTranslator, problem: Problem, target: Target) -> list[int]:
     """Return the tokens of a target, or by default of the model's own output."""
+    if isinstance(target, tuple):
+        return translator.tokenizers.target.ids_of(target)
     if target is not None:
         return translator.tokenizers.target.encode(target)
     found = beam_search(problem.model, problem.sentence, problem.plan, max_lengths=[problem.max_length])

@@ -22,6 +22,7 @@ from seqloom.types import EOS, DependencyTree, Request
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+VERSION = 1  # of the document
 _PRUNED = 2  # x group width: number of pruned continuations per step that are recorded, best first
 
 Path = tuple[int, tuple[int, ...]]  # group and tokens of a hypothesis
@@ -86,7 +87,12 @@ class SearchTree(Inspection):
         """Return the entire tree, with rounded numbers."""
         facts = _rounded(asdict(self))
         nearest = self.nearest
-        return {**facts, "nearly_lost_at": None if nearest is None else nearest.length}
+        return {
+            "view": "search",
+            "version": VERSION,
+            **facts,
+            "nearly_lost_at": None if nearest is None else nearest.length,
+        }
 
     def to_html(self) -> str:
         """Return a self-contained page; hovering over a hypothesis shows its numbers, path and attention."""

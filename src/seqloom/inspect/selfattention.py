@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
 from seqloom.inspect.forced_text import forced_text
-from seqloom.inspect.heads import AttentionKind, HeadAttention
+from seqloom.inspect.heads import AttentionKind, HeadAttention, Target
 from seqloom.nn.multihead import SelfAttention
 from seqloom.run.load import LoadedRun, use_of
 from seqloom.types import DependencyTree
@@ -37,7 +37,7 @@ def default_kind(opened: LoadedRun) -> AttentionKind:
 def self_attention(
     opened: LoadedRun,
     text: str,
-    target: str | None = None,
+    target: Target = None,
     *,
     kind: SelfKind,
     heads: DependencyTree | None = None,
@@ -70,10 +70,19 @@ def self_attention(
     return HeadAttention(tokens if keys == queries else projected, tokens, weights, kind)
 
 
-def _attention_modules(opened: LoadedRun, kind: SelfKind) -> list[SelfAttention]:
+def has_side(opened: LoadedRun, kind: SelfKind) -> bool:
+    """Return whether the model has self-attention on this side."""
+    return bool(_modules_of(opened, kind))
+
+
+def _modules_of(opened: LoadedRun, kind: SelfKind) -> list[SelfAttention]:
     side = getattr(opened.model, kind, None)
     modules = side.modules() if isinstance(side, nn.Module) else ()
-    found = [module for module in modules if isinstance(module, SelfAttention)]
+    return [module for module in modules if isinstance(module, SelfAttention)]
+
+
+def _attention_modules(opened: LoadedRun, kind: SelfKind) -> list[SelfAttention]:
+    found = _modules_of(opened, kind)
     if not found:
         raise SeqloomError(
             f"The model {opened.config.model.name} has no self-attention in "

@@ -15,6 +15,8 @@ from seqloom.statistical.phrase.translator import PhraseTranslator, readable, sp
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+VERSION = 1  # of the document
+
 
 @dataclass(frozen=True)
 class StackStep:
@@ -54,7 +56,7 @@ class StackSearch(Inspection):
 
     def to_dict(self) -> dict[str, Any]:
         """Return phrases, stacks and future costs."""
-        return asdict(self)
+        return {"view": "stacks", "version": VERSION, **asdict(self)}
 
     def _title(self) -> str:
         return f"Phrases and stacks: {readable_text(' '.join(self.source))} → {readable_text(self.answer)}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+VERSION = 1  # of the document
 _SHOWN = 0.02  # states that are never this probable are omitted, unless they are on the best path
 _NUMBERED = 0.005  # probabilities that round to at least one per cent are printed
 _COLUMN, _ROW = 0.9, 0.44  # inches on a page
@@ -33,7 +34,7 @@ class HiddenStates(Inspection):
 
     def to_dict(self) -> dict[str, Any]:
         """Return tokens, states, path and posteriors."""
-        return self.trellis.as_dict()
+        return {"view": "hmm", "version": VERSION, **self.trellis.as_dict()}
 
     def _title(self) -> str:
         return f"Hidden states: the best path in orange has P = {_share(self.trellis.log_prob)}"

@@ -85,6 +85,14 @@ class LoadedRun:
         assert isinstance(self.model, SequenceModel)
         return self.model
 
+    def translator(self, workers: int | None = None) -> Translator:
+        """Return the translator that searches with the model, or the model's own one."""
+        if not isinstance(self.model, HasTranslator):
+            return self.torch_translator()
+        return self.model.translator(
+            self.tokenizers, self.config.search, workers=workers, length_ratio=self.run.length_ratio()
+        )
+
     def torch_translator(self) -> TorchTranslator:
         """Return the translator that searches with the model."""
         return TorchTranslator(
@@ -141,13 +149,7 @@ def load(
     `search` holds search options that replace those of the run.
     """
     opened = _open(folder, "translate", checkpoint, device)
-    model, run = opened.model, opened.run
-    if isinstance(model, HasTranslator):
-        own = model.translator(
-            opened.tokenizers, opened.config.search, workers=workers, length_ratio=run.length_ratio()
-        )
-        return _checked(own.with_search(search or {}))
-    return _checked(opened.torch_translator().with_search(search or {}))
+    return _checked(opened.translator(workers).with_search(search or {}))
 
 
 def _checked(translator: Translator) -> Translator:

@@ -10,7 +10,7 @@ from seqloom.decode.config import SamplingConfig
 from seqloom.settings import Settings
 from seqloom.types import Hypothesis
 
-Kind = Literal["translate", "generate", "score"]
+Kind = Literal["translate", "generate", "score", "view"]
 
 
 class ModelSpec(NamedTuple):
@@ -18,7 +18,7 @@ class ModelSpec(NamedTuple):
 
     name: str
     folders: tuple[str, ...]  # several: an ensemble
-    engine: str = "auto"
+    engine: str = "auto"  # "views": documents of inspect for the studio
     device: str = "auto"
     threads: int | None = None
     checkpoint: str | None = None
@@ -66,7 +66,7 @@ class Task(Settings):
         """Return the number of hypotheses per item."""
         if self.sampling is not None:
             return self.sampling.samples
-        return 1 if self.kind == "score" else self.beam or default_beam
+        return 1 if self.kind in ("score", "view") else self.beam or default_beam
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,8 @@ class Output:
     engine: str = ""
     error: str = ""
     is_internal: bool = False  # whether the error is a fault of the server, not of the request
+    hint: str = ""
+    document: str = ""  # JSON text of a view
 
     def as_json(self) -> dict[str, Any]:
         """Return the output without empty fields."""
@@ -107,14 +109,20 @@ class Output:
             {name: value for name, value in asdict(one).items() if value not in ((), "")}
             for one in self.hypotheses
         ]
-        values = {"error": self.error, "is_internal": self.is_internal}
+        values = {
+            "error": self.error,
+            "is_internal": self.is_internal,
+            "hint": self.hint,
+            "document": self.document,
+        }
         return {"hypotheses": hypotheses, "engine": self.engine} | {k: v for k, v in values.items() if v}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Output:
         """Return the output of `as_json`."""
         found = tuple(_hypothesis(one) for one in values["hypotheses"])
-        return cls(found, values["engine"], values.get("error", ""), values.get("is_internal", False))
+        others = {name: value for name, value in values.items() if name not in ("hypotheses", "engine")}
+        return cls(found, values["engine"], **others)
 
 
 def _hypothesis(values: Mapping[str, Any]) -> Hypothesis:
@@ -141,6 +149,10 @@ class BatchResult:
     seconds: float
     source_tokens: int = 0
     target_tokens: int = 0
+
+
+class Cancelled(Exception):
+    """Nobody waits for the batch any more."""
 
 
 Reason = Literal["queue_full", "deadline", "worker", "draining"]

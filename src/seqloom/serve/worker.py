@@ -20,7 +20,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.generation import Generator
@@ -36,17 +36,14 @@ from seqloom.registry import import_file
 from seqloom.run.directory import Run
 from seqloom.run.load import load_generator, load_scorer, use_of
 from seqloom.serve import frames
-from seqloom.serve.jobs import Item, ModelInfo, ModelSpec, Output, Task
+from seqloom.serve.jobs import Cancelled, Item, ModelInfo, ModelSpec, Output, Task
+from seqloom.serve.viewed_model import ViewedModel
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import Hypothesis, Request
 
 _WARM_ITEMS = 4
 _LONGEST = 256  # tokens of a segment if the configuration allows more
-
-
-class Cancelled(Exception):
-    """Nobody waits for the batch any more."""
 
 
 class ServedModel:
@@ -156,6 +153,8 @@ class ServedModel:
                 return self._generate(task, items)
             case "score":
                 return self._score(items)
+            case "view":
+                raise SeqloomError("This worker translates; it does not show views.", "use seqloom studio")
 
     def _translate(self, task: Task, items: Sequence[Item]) -> list[Output]:
         requests = [Request(one.source, one.prefix, one.required, key=one.key) for one in items]
@@ -200,6 +199,10 @@ class ServedModel:
             for one, score in zip(items, scores, strict=True)
         ]
 
+    def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of an output."""
+        return len(self.target_tokenizer.encode(text))
+
     def text_so_far(self, ids: list[int]) -> tuple[str, list[str]]:
         """Return the text and the tokens of an unfinished output."""
         return self.target_tokenizer.decode(ids), list(self.target_tokenizer.pieces(ids))
@@ -228,10 +231,22 @@ def _search_options(task: Task, search: SearchConfig) -> dict[str, Any]:
     return options
 
 
+class WorkerModel(Protocol):
+    """What a worker needs of a model."""
+
+    def info(self) -> ModelInfo: ...
+
+    def run(self, task: Task, items: Sequence[Item]) -> list[Output]: ...
+
+    def count_tokens(self, text: str) -> int: ...
+
+    def text_so_far(self, ids: list[int]) -> tuple[str, list[str]]: ...
+
+
 class Worker:
     """Loop over the messages of the server."""
 
-    def __init__(self, model: ServedModel, source: BinaryIO, send: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(self, model: WorkerModel, source: BinaryIO, send: Callable[[Mapping[str, Any]], None]) -> None:
         self._model, self._source, self._send = model, source, send
         self._batches: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._cancelled = -1  # number of the last batch that was cancelled
@@ -277,8 +292,7 @@ class Worker:
             self._send({"batch": number, "text": text, "tokens": pieces})
 
     def _target_tokens(self, output: Output) -> int:
-        encode = self._model.target_tokenizer.encode
-        return sum(len(one.tokens) or len(encode(one.text)) for one in output.hypotheses[:1])
+        return sum(len(one.tokens) or self._model.count_tokens(one.text) for one in output.hypotheses[:1])
 
 
 def main() -> None:
@@ -295,7 +309,7 @@ def main() -> None:
         try:
             for file in spec.imports:
                 import_file(file)
-            model = ServedModel(spec)
+            model: WorkerModel = ViewedModel(spec) if spec.engine == "views" else ServedModel(spec)
             send({"ready": model.info().model_dump()})
         except SeqloomError as error:
             send({"failed": error.message, "hint": error.hint})

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Literal, Self
 
-from seqloom.errors import SeqloomError
+from seqloom.errors import SeqloomError, quoted
 from seqloom.files import sealed, unsealed, write_bytes, write_json
 from seqloom.settings import Settings
 from seqloom.text.config import MASK, Kind, Normalization
@@ -225,6 +225,21 @@ class Tokenizer:
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return one readable piece per id; '▁' is a space."""
         return [self._pieces[id] for id in ids]
+
+    def ids_of(self, pieces: Sequence[str]) -> list[int]:
+        """Return the ids of readable pieces, as returned by `pieces`."""
+        found = [self._piece_ids.get(piece, UNK) for piece in pieces]
+        if UNK in found:
+            unknown = [piece for piece in pieces if self._piece_ids.get(piece, UNK) == UNK]
+            raise SeqloomError(
+                f"The vocabulary has no token {quoted(unknown[0])}.",
+                "use tokens as they are shown with an output, e.g. '▁a'",
+            )
+        return found
+
+    @cached_property
+    def _piece_ids(self) -> dict[str, int]:
+        return {piece: id for id, piece in reversed(list(enumerate(self._pieces))) if id > UNK}
 
     @cached_property
     def names(self) -> tuple[str, ...]:

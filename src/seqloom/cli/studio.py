@@ -1,0 +1,55 @@
+"""`seqloom studio`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seqloom.cli.options import Device, Threads
+from seqloom.errors import SeqloomError
+
+
+def studio(
+    context: typer.Context,
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories, or folders of them.")],
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0 chooses a free one.")
+    ] = 8766,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Begin with the curves of the first run.")] = False,
+    device: Device = "auto",
+    threads: Threads = None,
+) -> None:
+    """Open a local web page that shows what models do.
+
+    Translates while you type, and shows the probability of every token with its alternatives, attention, the
+    beam search, hidden states and learning curves. The address contains a token, without which nobody can use
+    the page. Ctrl-C stops the server.
+
+    Examples:
+      seqloom studio runs/mine
+      seqloom studio runs/lstm runs/transformer --port 0 --no-open
+    """
+    try:
+        from seqloom.studio.server import run_studio
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn"):
+            raise
+        raise SeqloomError("The studio needs starlette and uvicorn.", "pip install 'seqloom[serve]'") from error
+    imports = [
+        str(file) for file in (context.parent.params.get("user_modules") if context.parent else ()) or ()
+    ]
+    run_studio(
+        runs,
+        host=host,
+        port=port,
+        device=device,
+        threads=threads,
+        imports=imports,
+        state="#view=curves" if follow else "",
+        announce=lambda address: print(f"Studio: {address}\nCtrl-C stops it."),
+        open_browser=not no_open,
+    )
