@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-# One stamp for each set of extras in pyproject.toml that is installed: demo, all, dev, docs.
+# One stamp for each set of extras in pyproject.toml that is installed: demo, all, dev, docs, browser.
 DEMO := $(VENV)/.installed-demo
 ALL := $(VENV)/.installed-all
 DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
+BROWSER := $(VENV)/.installed-browser
 
-.PHONY: help setup setup-dev demo test test-slow lint bench docs clean
+.PHONY: help setup setup-dev demo test test-slow test-browser lint bench docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +24,7 @@ setup-dev: $(DEV) ## Install the development tools as well
 $(ALL): $(DEMO)
 $(DEV): $(ALL)
 $(DOCS): $(ALL)
+$(BROWSER): $(DEV)
 
 # The constraints pin a CPU build of torch; the project's own metadata stays an honest range.
 $(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
@@ -38,10 +40,13 @@ demo: $(DEMO) ## Learn to pronounce English words, and show what was learned
 	@$(BIN)/seqloom demo
 
 test: $(DEV) ## Run the tests, except slow ones and those that need corpora
-	$(BIN)/pytest -n 2 -m 'not slow and not real_data'
+	$(BIN)/pytest -n 2 -m 'not slow and not real_data and not browser'
 
 test-slow: $(DEV) ## Run all tests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 -m 'not browser'
+
+test-browser: $(BROWSER) ## Run the tests of the studio; needs chromium
+	$(BIN)/pytest -n 0 tests/browser
 
 lint: $(DEV) ## Run ruff and mypy
 	$(BIN)/ruff check .

@@ -100,6 +100,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "pip install": _RECORDINGS,
         "import seqloom": _RECORDINGS,
     },
+    "docs/guides/studio.md": {"pip install": "starts a server; see tests/unit/studio and tests/browser"},
     "docs/reference/survival.md": {"seqloom data make": "kills a process; see test_kill_and_resume.py"},
     "docs/guides/techniques.md": {"python benchmarks/": _BENCHMARK},
     "docs/guides/training.md": {"seqloom train --config recipes/": "needs Multi30k, and minutes"},

@@ -30,7 +30,6 @@ from seqloom.export.marian.load import import_marian
 from seqloom.files import write_json
 from seqloom.inspect.facts import describe
 from seqloom.inspect.searchtree import SearchTree, search_tree
-from seqloom.inspect.searchtree_page import tree_page
 from seqloom.outputs import output
 from seqloom.registry import import_file
 from seqloom.run.config import compose, from_tree, read_yaml
@@ -287,7 +286,7 @@ def page(text: str) -> Canary:
 
     def act(nest: Nest) -> None:
         tree = searched(nest, text)
-        Browser(nest).feed(tree_page(tree))
+        Browser(nest).feed(tree.to_html())
 
     return Canary(lambda nest: None, act, lambda nest: Browser(nest).feed(f"<h1>{text}</h1>"))
 

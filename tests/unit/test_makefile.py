@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ("setup", ["demo", "all"]),
         ("setup-dev", ["demo", "all", "dev"]),
         ("test", ["demo", "all", "dev"]),
+        ("test-browser", ["demo", "all", "dev", "browser"]),
         ("lint", ["demo", "all", "dev"]),
         ("docs", ["demo", "all", "docs"]),
     ],

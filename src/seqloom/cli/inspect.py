@@ -18,7 +18,7 @@ from seqloom.cli.inspect_gates import gates
 from seqloom.cli.inspect_hmm import hmm
 from seqloom.cli.inspect_search import search
 from seqloom.cli.inspect_stacks import stacks
-from seqloom.cli.inspect_translation import alternatives, translation
+from seqloom.cli.inspect_translation import alternatives, curves, translation
 from seqloom.cli.options import Json, SetConfig, Style
 from seqloom.cli.output import new_table, print_json, print_tables
 from seqloom.errors import SeqloomError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
 app = typer.Typer(cls=CommandGroup, help="Look inside a model: attention, search, gradients, ...")
 app.command(cls=Command)(translation)
 app.command(cls=Command)(alternatives)
+app.command(cls=Command)(curves)
 app.command(cls=Command)(attention)
 app.command(cls=Command)(gates)
 app.command(cls=Command)(search)

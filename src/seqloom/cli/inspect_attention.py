@@ -47,7 +47,7 @@ def attention(
         str | None, typer.Option(help="Dependency heads of the source words, for models that read trees.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File for the figure: .png, .svg, .pdf or .json.")
+        Path | None, typer.Option(metavar="FILE", help="File for the figure: .png, .svg, .pdf, .json or .html.")
     ] = None,
     style: Style = "page",
     json_: Json = False,
@@ -77,12 +77,14 @@ def attention(
     if kind is not None and kind not in _KINDS:
         raise unknown("kind of attention", kind, _KINDS)
     viewed = ViewedRun(run, checkpoint=checkpoint, device=device)
-    options = AttentionOptions(text=text, target=target, kind=kind)  # type: ignore[arg-type]
+    options = AttentionOptions.checked({"text": text, "target": target, "kind": kind}, "view")
     attention = attention_of(viewed, options, parse_tree(heads, text))
     chosen = Head(layer - 1, head - 1) if layer is not None and head is not None else None
     shown = attention.one(chosen)
     named = f"Attention ({attention.kind})"
-    if out and (chosen or mean):
+    if out and out.suffix.lower() == ".html":
+        write_figure(attention, out, style=style)
+    elif out and (chosen or mean):
         which = f"of layer {layer}, head {head}" if chosen else "(mean of all layers and heads)"
         write_figure(shown, out, style=style, title=f"{named} {which}: {readable(text)}")
     elif out:

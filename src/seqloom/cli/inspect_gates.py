@@ -25,7 +25,7 @@ def gates(
         typer.Option(metavar="TEXT", help="Target text.", show_default="translation by the model"),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File for the figure: .png, .svg, .pdf or .json.")
+        Path | None, typer.Option(metavar="FILE", help="File for the figure: .png, .svg, .pdf, .json or .html.")
     ] = None,
     style: Style = "page",
     json_: Json = False,

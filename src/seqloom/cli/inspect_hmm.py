@@ -21,7 +21,8 @@ def hmm(
     run: Annotated[Path, typer.Argument(help="Run directory of an hmm or hmm-lm model.")],
     text: Annotated[str, typer.Argument(help="Text to analyse.")],
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File for the trellis: .png, .svg, .pdf or .json.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File for the trellis: .png, .svg, .pdf, .json or .html."),
     ] = None,
     style: Style = "page",
     json_: Json = False,

@@ -25,7 +25,7 @@ def stacks(
         typer.Option(min=1, metavar="N", help="Stack size.", show_default="that of the run"),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File for the figure: .png, .svg, .pdf or .json.")
+        Path | None, typer.Option(metavar="FILE", help="File for the figure: .png, .svg, .pdf, .json or .html.")
     ] = None,
     style: Style = "page",
     json_: Annotated[

@@ -1,4 +1,4 @@
-"""`seqloom inspect translation` and `seqloom inspect alternatives`."""
+"""`seqloom inspect translation`, `seqloom inspect alternatives` and `seqloom inspect curves`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from seqloom.cli.options import Beam, Checkpoint, Device, Json, Run, Seed, Temperature
 from seqloom.cli.output import new_table, print_json, print_tables
+from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from rich.table import Table
@@ -120,6 +121,23 @@ def alternatives(
     for one in found["alternatives"]:
         table.add_row(str(one["rank"]), one["token"], f"{one['probability']:.4f}", one.get("continuation", ""))
     print_tables(table)
+
+
+def curves(run: Run, json_: Json = False) -> None:
+    """Show the reports of a training run as JSON: losses, metrics and gradient norms by step.
+
+    For a figure: seqloom info RUN --plot FILE.
+
+    Example:
+      seqloom inspect curves runs/de-en --json
+    """
+    from seqloom.inspect.views import document
+
+    if not json_:
+        raise SeqloomError(
+            "Curves are printed as JSON only.", "add --json, or use seqloom info RUN --plot FILE"
+        )
+    print_json(document(_viewed(run, "cpu"), "curves", {}), compact=True)
 
 
 def _viewed(run: Path, device: str) -> ViewedRun:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqloom.errors import SeqloomError
 from seqloom.evaluate.metrics import METRICS
-from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.inspection import WITH_PAGE, Inspection
 from seqloom.inspect.picture import BLUE, Style, legend_below
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ _DASHES = ("--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)))
 @dataclass(frozen=True)
 class LearningCurves(Inspection):
     """Losses, other validation metrics, and the gradient norm of each layer of a run."""
+
+    formats = WITH_PAGE
 
     reports: Sequence[dict[str, Any]]
     name: str = ""

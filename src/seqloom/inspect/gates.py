@@ -13,7 +13,8 @@ from seqloom.errors import SeqloomError
 from seqloom.inspect.attention import Weights
 from seqloom.inspect.forced_text import forced_text
 from seqloom.inspect.grid import place_ticks
-from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.heads import Target
+from seqloom.inspect.inspection import WITH_PAGE, Inspection
 from seqloom.inspect.labels import labels
 from seqloom.inspect.picture import PAGE, Style
 from seqloom.nn.cells import Cell, RecurrentLayer, State, cell_gates
@@ -50,6 +51,8 @@ class LayerGates:
 @dataclass(frozen=True)
 class GateTrace(Inspection):
     """Gates and states of all recurrent layers for one text."""
+
+    formats = WITH_PAGE
 
     layers: tuple[LayerGates, ...]
 
@@ -95,7 +98,7 @@ class GateTrace(Inspection):
 
 
 @torch.inference_mode()
-def gate_trace(opened: LoadedRun, text: str, target: str | None = None) -> GateTrace:
+def gate_trace(opened: LoadedRun, text: str, target: Target = None) -> GateTrace:
     """Return the gates of all LSTM and GRU layers for a text and a target (default: the model's output)."""
     layers = _recurrent_layers(opened)
     if not all(map(_is_gated, layers.values())):

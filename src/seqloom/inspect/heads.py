@@ -15,7 +15,7 @@ from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.errors import SeqloomError
 from seqloom.inspect.attention import Attention, Weights
 from seqloom.inspect.grid import GridLabels, place_ticks
-from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.inspection import WITH_PAGE, Inspection
 from seqloom.inspect.labels import END
 from seqloom.inspect.picture import PAGE, Style
 from seqloom.inspect.searchtree import problem_of
@@ -44,6 +44,8 @@ class HeadAttention(Inspection):
     Columns are keys and rows are queries. For self-attention both are the tokens of one side, unless keys are
     projected to fewer.
     """
+
+    formats = WITH_PAGE
 
     source: tuple[str, ...]  # keys: tokens, including the end if there is one
     target: tuple[str, ...]  # queries: output tokens and the end, or the tokens that attend to each other

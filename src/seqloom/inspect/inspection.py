@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seqloom.errors import SeqloomError
+from seqloom.inspect.page import in_notebook, self_contained
 from seqloom.inspect.picture import SUFFIXES, Style, canvas, check_suffix, rendered, save_figure, style_named
 from seqloom.outputs import write_output
 from seqloom.strict_json import json_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+WITH_PAGE = (*SUFFIXES, ".json", ".html")  # formats of results that have a page
 
 
 class Inspection(ABC):
@@ -48,10 +52,12 @@ class Inspection(ABC):
         return figure
 
     def to_html(self) -> str:
-        """Return an interactive page; only results whose `formats` include .html have one."""
-        raise SeqloomError(
-            f"A {type(self).__name__} has no HTML page.", f"choose one of {', '.join(self.formats)}"
-        )
+        """Return an interactive page that works offline, for results whose `formats` include .html."""
+        if ".html" not in self.formats:
+            raise SeqloomError(
+                f"A {type(self).__name__} has no HTML page.", f"choose one of {', '.join(self.formats)}"
+            )
+        return self_contained(self.to_dict(), self._title())
 
     def save(self, path: str | Path, *, style: str = "page", title: str = "") -> None:
         """Write a file in the format of its suffix: .png, .svg, .pdf, .json, for some results .html."""
@@ -64,6 +70,9 @@ class Inspection(ABC):
                 write_output(path, self.to_html())
             case _:
                 save_figure(self.plot(style=style, title=title), path)
+
+    def _repr_html_(self) -> str | None:
+        return in_notebook(self.to_html()) if ".html" in self.formats else None
 
     def _repr_png_(self) -> bytes:
         return rendered(self.plot(), "png")

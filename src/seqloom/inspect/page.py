@@ -15,15 +15,18 @@ from seqloom.strict_json import json_text
 FOLDER = Path(__file__).parent / "web"
 VIEWS = ("translation", "attention", "search", "hmm", "stacks", "gates", "curves")  # those of web/page.js
 # Each after those that it imports.
-_MODULES = ("lit-html", "text", "parts", "heatmap", "charts", "translation", "attention", "search", "curves")
-_MODULES += ("statistical", "gates", "page")
+_MODULES = (
+    *("lit-html", "text", "parts", "heatmap", "charts", "translation", "attention", "search", "curves"),
+    *("statistical", "gates", "page"),
+)
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./[\w-]+\.js";\n', re.MULTILINE)
 _EXPORTS = re.compile(r"export\{([^}]*)\};?\s*$")
 
 
 def self_contained(document: Mapping[str, Any], title: str = "", state: Mapping[str, Any] | None = None) -> str:
     """Return an HTML page that shows a document; `state` is what was chosen in it."""
-    saved = {"title": title or str(document["view"]), "document": document, "state": state or {}}
+    shown = title or str(document["view"])
+    saved = {"title": shown, "document": document, "state": state or {}}
     data = json_text(saved).replace("<", "\\u003c")  # no </script> in it
     script = f'{_bundle()}\nshowSaved(document.getElementById("page"), {data});\n'
     style = (FOLDER / "style.css").read_text(encoding="utf-8")
@@ -34,7 +37,7 @@ def self_contained(document: Mapping[str, Any], title: str = "", state: Mapping[
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(saved["title"])}</title>
+<title>{escape(shown)}</title>
 <style>{style}</style>
 </head>
 <body>

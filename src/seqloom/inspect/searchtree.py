@@ -94,12 +94,6 @@ class SearchTree(Inspection):
             "nearly_lost_at": None if nearest is None else nearest.length,
         }
 
-    def to_html(self) -> str:
-        """Return a self-contained page; hovering over a hypothesis shows its numbers, path and attention."""
-        from seqloom.inspect.searchtree_page import tree_page
-
-        return tree_page(self)
-
     def _title(self) -> str:
         return f"Search with beam {self.beam}: {readable(self.source)}\n→ {readable(self.answer)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.inspection import WITH_PAGE, Inspection
 from seqloom.inspect.labels import readable as readable_text
 from seqloom.inspect.picture import Style
 from seqloom.statistical.phrase.graph import Arc, SearchGraph
@@ -46,6 +46,8 @@ class Stack:
 @dataclass(frozen=True)
 class StackSearch(Inspection):
     """Search from the empty hypothesis to the output."""
+
+    formats = WITH_PAGE
 
     source: tuple[str, ...]
     answer: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seqloom.inspect.grid import place_ticks
-from seqloom.inspect.inspection import Inspection
+from seqloom.inspect.inspection import WITH_PAGE, Inspection
 from seqloom.inspect.labels import labels, readable, text_width
 from seqloom.inspect.picture import PAGE, VERMILLION, Style
 from seqloom.statistical.hmm.trellis import HasTrellis, Trellis
@@ -29,6 +29,8 @@ _EDGE = "#5b87bd"
 @dataclass(frozen=True)
 class HiddenStates(Inspection):
     """Hidden states of a text: posteriors at every token, and the best path."""
+
+    formats = WITH_PAGE
 
     trellis: Trellis
 

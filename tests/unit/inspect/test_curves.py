@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
 
-import pytest
 from matplotlib.colors import to_rgb
 
-from seqloom.errors import SeqloomError
 from seqloom.inspect.curves import LearningCurves
 
 LAYERS = ("source_embedding", "encoder.0", "encoder.1", "decoder.0", "decoder.1", "output")
@@ -66,6 +65,6 @@ def test_a_layer_without_gradient_can_be_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_text(encoding="utf-8").count('id="axes_') == 3
 
 
-def test_curves_have_no_html_page() -> None:
-    with pytest.raises(SeqloomError, match="LearningCurves has no HTML page"):
-        LearningCurves(OLD).to_html()
+def test_a_page_has_every_report() -> None:
+    page = LearningCurves([*OLD, *NEW]).to_html()
+    assert all(json.dumps(one) in page for one in [*OLD, *NEW])

@@ -4,17 +4,17 @@ import { html, nothing, svg } from "./lit-html.js";
 import { figureOf, tableOf } from "./parts.js";
 import { decimal, labelsOf, readableText, shortText } from "./text.js";
 
-const [COLUMN, ROW, LEFT] = [92, 44, 120];
+const [STATE_COLUMN, STATE_ROW, STATE_LEFT] = [92, 44, 120];
 
 export function drawHmm(doc, ui, set) {
   const onPath = new Set(doc.path);
   const states = doc.states.map((name, i) => i)
     .filter(i => onPath.has(doc.states[i]) || doc.posteriors.some(row => row[i] >= 0.02));
   const rowOf = new Map(states.map((state, row) => [doc.states[state], row]));
-  const [x, y] = [t => LEFT + COLUMN * (t + 0.5), row => 46 + ROW * (row + 0.5)];
+  const [x, y] = [t => STATE_LEFT + STATE_COLUMN * (t + 0.5), row => 46 + STATE_ROW * (row + 0.5)];
   const labels = labelsOf(doc.tokens);
   const best = doc.path.map((state, t) => `${t ? "L" : "M"}${x(t)} ${y(rowOf.get(state))}`).join("");
-  const [width, height] = [LEFT + COLUMN * doc.tokens.length + 10, 54 + ROW * states.length];
+  const [width, height] = [STATE_LEFT + STATE_COLUMN * doc.tokens.length + 10, 54 + STATE_ROW * states.length];
   const title = `Hidden states: log P of the best path ${decimal(doc.log_prob, 4)}`;
   return html`<p class="verdict">Best path: <strong>${doc.path.map(readableText).join(" ")}</strong></p>
     ${figureOf({
@@ -22,7 +22,7 @@ export function drawHmm(doc, ui, set) {
       description: "Tokens from left to right, states from top to bottom. The area of a circle is the probability of the state given the whole text; the line is the best path.",
       picture: html`<div class="scroll" tabindex="0" role="region" aria-label="Trellis"><svg class="trellis" viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="img" aria-label=${title}>
         ${labels.map((label, t) => svg`<text x=${x(t)} y="24" text-anchor="middle">${shortText(label, 11)}</text>`)}
-        ${states.map((state, row) => svg`<text x=${LEFT - 8} y=${y(row) + 4} text-anchor="end">${shortText(readableText(doc.states[state]), 14)}</text>`)}
+        ${states.map((state, row) => svg`<text x=${STATE_LEFT - 8} y=${y(row) + 4} text-anchor="end">${shortText(readableText(doc.states[state]), 14)}</text>`)}
         <path class="best-path" d=${best}></path>
         ${doc.posteriors.map((probabilities, t) => states.map((state, row) => {
           const p = probabilities[state];

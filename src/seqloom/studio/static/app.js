@@ -139,6 +139,7 @@ addEventListener("click", event => {
   if (app.menuOpen && !event.target.closest(".menu")) menu(app, act, false);
 });
 
+document.getElementById("page").replaceChildren();
 const response = await fetch("api/runs");
 app.runs = response.ok ? (await response.json()).runs : [];
 if (!app.runs.some(one => one.name === app.state.run)) app.state.run = app.runs[0]?.name;

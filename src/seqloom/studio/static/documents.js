@@ -42,7 +42,7 @@ export class Documents {
       return;
     }
     const controller = new AbortController();
-    const one = { key, document: before?.document ?? null, busy: true, controller };
+    const one = { key, document: before?.document?.view === view ? before.document : null, busy: true, controller };
     this.slots.set(slot, one);
     try {
       const found = await ask(view, fields, controller.signal);

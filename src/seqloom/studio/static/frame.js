@@ -79,7 +79,7 @@ function shareMenu(app, act) {
 
 export function controls(app, model, act) {
   const { state } = app;
-  return html`<h1 class="muted small">${readableText(model.name)} · ${model.architecture} · ${state.checkpoint ?? model.checkpoint}</h1>
+  return html`<h1 class="muted small">${model.architecture} · ${state.checkpoint ?? model.checkpoint}</h1>
     ${state.view === "curves" ? nothing : source(app, model, act)}
     ${state.view === "translate" ? options(app, model, act) : nothing}
     ${state.view === "attention" && model.attention.length > 1 ? html`<div class="controls">${choice("Kind of attention", model.attention.map(kind => [kind, KINDS[kind]]),

@@ -8,7 +8,7 @@ const quoted = text => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'"
 export function command(state, folder, fields) {
   const view = { translate: "translation" }[state.view] ?? state.view;
   const words = ["seqloom", "inspect", view, quoted(folder)];
-  if (view === "curves") return `seqloom info ${quoted(folder)} --json`;
+  if (view === "curves") return `seqloom inspect curves ${quoted(folder)} --json`;
   words.push(quoted(state.text ?? ""));
   const options = {
     translation: { "--beam": state.beam, "--nbest": state.nbest, "--length-penalty": state.penalty, "--temperature": state.temperature, "--seed": state.temperature == null ? null : state.seed },
