@@ -39,9 +39,7 @@ def studio(
         if error.name not in ("starlette", "uvicorn"):
             raise
         raise SeqloomError("The studio needs starlette and uvicorn.", "pip install 'seqloom[serve]'") from error
-    imports = [
-        str(file) for file in (context.parent.params.get("user_modules") if context.parent else ()) or ()
-    ]
+    imports = [str(file.resolve()) for file in context.find_root().params["user_modules"] or ()]
     run_studio(
         runs,
         host=host,
