@@ -47,7 +47,7 @@ def translation(
     checkpoint: Checkpoint = None,
     device: Device = "auto",
 ) -> None:
-    """Show the best outputs for a text, with the probability of every token.
+    """Show the best outputs and the P of every token.
 
     With --temperature, samples instead of searching. Tokens for --prefix-token are spelled as in the result.
 
@@ -96,7 +96,7 @@ def alternatives(
     checkpoint: Checkpoint = None,
     device: Device = "auto",
 ) -> None:
-    """Show the most probable tokens at one place of an output.
+    """Show the likeliest tokens at a place of an output.
 
     The place is after the tokens of --prefix-token; without them, it is the beginning of the output.
 
@@ -124,7 +124,7 @@ def alternatives(
 
 
 def curves(run: Run, json_: Json = False) -> None:
-    """Show the reports of a training run as JSON: losses, metrics and gradient norms by step.
+    """Print losses, metrics and gradient norms by step.
 
     For a figure: seqloom info RUN --plot FILE.
 
