@@ -246,6 +246,39 @@ Samples = Annotated[
     ),
 ]
 
+# Documents
+_DOCUMENTS = "Documents"
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace existing translations, too.", rich_help_panel=_DOCUMENTS),
+]
+GlossaryFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Terms and their translations: a TSV or TBX file.",
+        rich_help_panel=_DOCUMENTS,
+    ),
+]
+Protect = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KIND",
+        help="Also keep these unchanged: number or capitals; repeatable.",
+        rich_help_panel=_DOCUMENTS,
+    ),
+]
+SplitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        metavar="WAY",
+        help="Translate sentences, lines or entire blocks of text (none).",
+        show_default="sentences",
+        rich_help_panel=_DOCUMENTS,
+    ),
+]
+
 
 def tables_of(files: list[str] | None) -> list[str] | None:
     """Return the tables to train on; standard input is copied to a file, so that it can be read again."""

@@ -22,17 +22,21 @@ from seqloom.cli.options import (
     EnsembleSpace,
     Exact,
     Expand,
+    GlossaryFile,
     HeadsColumn,
     Languages,
     Mbr,
     MinP,
     OutputFile,
+    Overwrite,
+    Protect,
     Run,
     Sample,
     Samples,
     Seed,
     SetSearch,
     SourceColumn,
+    SplitOption,
     Strategy,
     TagsColumn,
     Temperature,
@@ -56,7 +60,10 @@ _CHUNK_LINES = 5000  # enough for batches of similar length, few enough to strea
 def translate(
     run: Run,
     file: Annotated[
-        str, typer.Argument(help="Text file with one line per sentence, or a table; - is standard input.")
+        str,
+        typer.Argument(
+            help="Text file with one line per sentence, a table, or a document; - is standard input."
+        ),
     ] = "-",
     beam: Beam = None,
     nbest: Annotated[
@@ -70,7 +77,10 @@ def translate(
     languages: Languages = None,
     format: Annotated[
         str,
-        typer.Option(help="Input format: auto (by suffix), text, conllu, tsv, csv, jsonl, parquet, tmx, ..."),
+        typer.Option(
+            help="Input format: auto (by suffix), text (lines), conllu, tsv, csv, jsonl, parquet, tmx, ...; "
+            "for documents paragraphs (plain text), markdown, subtitles, po or json."
+        ),
     ] = "auto",
     checkpoint: Checkpoint = None,
     device: Device = "auto",
@@ -105,21 +115,31 @@ def translate(
     samples: Samples = None,
     exact: Exact = False,
     expand: Expand = None,
+    overwrite: Overwrite = False,
+    glossary: GlossaryFile = None,
+    protect: Protect = None,
+    split: SplitOption = None,
 ) -> None:
-    """Translate text, one output line per input line.
+    """Translate text, one output line per input line, or a document.
 
     Suspicious outputs are counted at the end. With several outputs per line (--nbest), each output follows the
     number of its input line and its score: the search score, the expected utility for --mbr, or the
     log-probability for --sample.
+
+    A document (Markdown, SRT, VTT, PO or JSON) is translated if --out is given, or its --format. Everything but
+    its text stays unchanged.
 
     Examples:
       seqloom translate runs/de-en test.de --out test.en
       echo "ein kleines Haus" | seqloom translate runs/de-en --nbest 3
       seqloom translate runs/a test.de --ensemble runs/b --beam 8
       seqloom translate runs/de-en test.de --mbr chrf --samples 64
+      seqloom translate runs/en-de django.po --out de.po --glossary terms.tsv
     """
+    given = locals()
     from seqloom.cli.strategy import choose_strategy
     from seqloom.cli.trace import engine_to_trace, trace_searches
+    from seqloom.cli.translate_document import check_no_document_options, document_format, translate_file
     from seqloom.data.config import DataConfig
     from seqloom.data.readers import check_has_columns, is_table, read_source
     from seqloom.data.report import DataReport
@@ -134,7 +154,10 @@ def translate(
     if out:
         check_can_write(out)
     search, strategy_settings = strategy_options(set_ or ())
-    given = locals()
+    if document := document_format(file, format, out):
+        translate_file(document, given, search, strategy_settings)
+        return
+    check_no_document_options(given)
     decoding = choose_strategy(given, named=strategy, options=strategy_settings, search=search)
     _check_combination(given, samples="sampling" in decoding.needs)
     if processes > 1:

@@ -1,17 +1,23 @@
 """Documents: text is split into segments, translated, and assembled again with its layout unchanged."""
 
-from seqloom.document.document import Document, DocumentResult, TranslatedSegment
+from seqloom.document.document import Document, DocumentResult, KeptText, TranslatedSegment
 from seqloom.document.glossary import Glossary, Term
 from seqloom.document.placeholders import Placeholder, PlaceholderFinder
 from seqloom.document.segments import Segment
 from seqloom.document.sentences import LengthLimit, Split
-from seqloom.document.translation import DocumentOptions, translate_document, translate_documents
+from seqloom.document.translation import (
+    DocumentOptions,
+    translate_document,
+    translate_documents,
+    translate_html,
+)
 
 __all__ = [
     "Document",
     "DocumentOptions",
     "DocumentResult",
     "Glossary",
+    "KeptText",
     "LengthLimit",
     "Placeholder",
     "PlaceholderFinder",
@@ -21,4 +27,5 @@ __all__ = [
     "TranslatedSegment",
     "translate_document",
     "translate_documents",
+    "translate_html",
 ]

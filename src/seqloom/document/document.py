@@ -1,21 +1,21 @@
-"""A document: parsed into segments, and assembled from their translations."""
+"""A document: read into segments, and assembled from their translations."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Self, get_args
 
+from seqloom.document.formats import find_format
+from seqloom.document.markup import is_flat, transfer, without_pairs
 from seqloom.document.placeholders import PlaceholderFinder
-from seqloom.document.segments import Block, Segment, segments_of, text_block
+from seqloom.document.segments import Atom, Segment, Unit, units_of
 from seqloom.document.sentences import LengthLimit, Split
 from seqloom.errors import require_known
 from seqloom.text.normalize import check_unicode
 from seqloom.types import Hypothesis, Request
 
-Format = Literal["text"]
-_PARSERS: Mapping[str, Callable[[str], Iterable[str | Block]]] = {"text": lambda text: [text_block(text)]}
 _FULL_STOPS = "。！？．；"  # no space follows them
 
 
@@ -25,14 +25,19 @@ class TranslatedSegment:
 
     segment: Segment
     hypothesis: Hypothesis
-    text: str  # translation in the form of the document
-    start: int  # position of `text` in the translated document
-    flags: tuple[str, ...]  # those of the hypothesis, and `split`
+    text: str  # translation without markup
+    flags: tuple[str, ...]  # those of the hypothesis, `split` and `markup`
+    place: str = ""  # line, key or identifier in the document
 
-    @property
-    def end(self) -> int:
-        """End of `text` in the translated document."""
-        return self.start + len(self.text)
+
+@dataclass(frozen=True, slots=True)
+class KeptText:
+    """Text that was not translated."""
+
+    source: str
+    place: str
+    reason: str  # `translated`, another state of a translation, or `no words`
+    translation: str = ""  # the existing one
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,91 +46,151 @@ class DocumentResult:
 
     text: str
     segments: tuple[TranslatedSegment, ...]
+    kept: tuple[KeptText, ...]
+    encode: Callable[[str], bytes]
 
     @property
     def flags(self) -> Counter[str]:
         """Number of segments with each flag."""
         return Counter(flag for one in self.segments for flag in one.flags)
 
+    def to_bytes(self) -> bytes:
+        """Return the content of the translated file."""
+        return self.encode(self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Text that stays unchanged, and segments to translate, in order."""
+    """Text that stays unchanged, and units with segments to translate, in order."""
 
-    pieces: tuple[str | Segment, ...]
+    pieces: tuple[str | Unit, ...]
+    kept: tuple[KeptText, ...] = ()
+    encode: Callable[[str], bytes] = str.encode
 
     @classmethod
     def parse(
         cls,
-        text: str,
-        format: Format = "text",
+        text: str | bytes,
+        format: str = "text",
         *,
+        name: str = "the document",
         language: str = "",
         split: Split = "sentences",
         limit: LengthLimit | None = None,
         placeholders: PlaceholderFinder | None = None,
+        overwrite: bool = False,
+        is_known: Callable[[str], bool] = lambda text: False,
     ) -> Self:
-        """Divide a document into segments.
+        """Divide a document into segments; `name` names it in error messages.
 
         `language` is the code of the source language, for its abbreviations. Segments are sentences, lines or
         entire blocks of text, and sentences above the `limit` are split at punctuation or white space. A
         segment without letters and digits, such as an emoji, or without text beside its placeholders is not
-        translated.
+        translated, nor is a text that has a translation, unless `overwrite`. A block whose text `is_known`,
+        for example to a translation memory, is not divided.
         """
-        check_unicode(text)
-        require_known("document format", format, get_args(Format))
+        kind = find_format(format)
         require_known("way to split text", split, get_args(Split))
-        blocks = _PARSERS[format](text)
-        found = segments_of(blocks, split=split, language=language, limit=limit, placeholders=placeholders)
-        return cls(tuple(found))
+        if isinstance(text, str):
+            check_unicode(text)
+            content, encode = text, kind.encoder(text.encode(), name)
+        else:
+            content, encode = kind.decode(text, name), kind.encoder(text, name)
+        units = units_of(
+            kind.parse(content, name),
+            split=split,
+            language=language,
+            limit=limit,
+            placeholders=placeholders,
+            is_known=is_known,
+        )
+        pieces, kept = list[str | Unit](), list[KeptText]()
+        for unit in units:
+            if isinstance(unit, str):
+                pieces.append(unit)
+                continue
+            reason = _reason_to_keep(unit, overwrite=overwrite)
+            if reason:
+                kept.append(KeptText(unit.block.text, unit.block.place, reason, unit.block.existing))
+            pieces.append(unit.block.raw if reason else unit)
+        return cls(tuple(pieces), tuple(kept), encode)
 
     @property
     def text(self) -> str:
-        """The document as it was parsed."""
-        return "".join(piece if isinstance(piece, str) else piece.raw for piece in self.pieces)
+        """The document as it was read."""
+        return "".join(piece if isinstance(piece, str) else piece.block.raw for piece in self.pieces)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Segments in order."""
-        return tuple(piece for piece in self.pieces if isinstance(piece, Segment))
+        return tuple(one for piece in self.pieces if isinstance(piece, Unit) for one in piece.segments)
 
     @property
     def requests(self) -> list[Request]:
         """A request for each segment."""
         return [Request(segment.source) for segment in self.segments]
 
+    @property
+    def needs_alignment(self) -> bool:
+        """Whether there are tags inside segments."""
+        return any(segment.has_tags for segment in self.segments)
+
     def assemble(self, outputs: Sequence[Hypothesis]) -> DocumentResult:
         """Return the document with each segment replaced by its output, given in the order of the segments."""
-        remaining, done = _checked(outputs, len(self.segments)), list[TranslatedSegment]()
-        text = _Text()
+        expected = len(self.segments)
+        assert len(outputs) == expected, f"the document has {expected} segments, got {len(outputs)} outputs"
+        remaining, parts, done = iter(outputs), list[str](), list[TranslatedSegment]()
         for piece in self.pieces:
             if isinstance(piece, str):
-                text.add(piece)
+                parts.append(piece)
                 continue
-            hypothesis = next(remaining)
-            rendered = _rendered(piece, hypothesis)
-            if done and text.length == done[-1].end and _needs_space(done[-1], rendered):
-                text.add(" ")
-            flags = (*hypothesis.flags, "split") if piece.is_part else hypothesis.flags
-            done.append(TranslatedSegment(piece, hypothesis, rendered, text.length, flags))
-            text.add(rendered)
-        return DocumentResult("".join(text.parts), tuple(done))
+            atoms, segments = _translated(piece, remaining)
+            parts.append(piece.block.writer.write(piece, atoms, segments))
+            done += segments
+        return DocumentResult("".join(parts), tuple(done), self.kept, self.encode)
 
 
-class _Text:
-    """Text in parts, with its length so far."""
-
-    def __init__(self) -> None:
-        self.parts, self.length = list[str](), 0
-
-    def add(self, part: str) -> None:
-        self.parts.append(part)
-        self.length += len(part)
+def _reason_to_keep(unit: Unit, *, overwrite: bool) -> str:
+    """Return why a unit is not translated, or nothing."""
+    if unit.block.skip:
+        return unit.block.skip
+    if unit.block.existing and not overwrite:
+        return unit.block.status
+    return "" if unit.segments or unit.block.is_complete else "no words"
 
 
-def _checked(outputs: Sequence[Hypothesis], expected: int) -> Iterator[Hypothesis]:
-    assert len(outputs) == expected, f"the document has {expected} segments, got {len(outputs)} outputs"
-    return iter(outputs)
+def _translated(unit: Unit, outputs: Iterator[Hypothesis]) -> tuple[list[Atom], list[TranslatedSegment]]:
+    """Return the atoms of a unit with its segments translated, and the segments."""
+    atoms, done = list[Atom](), list[TranslatedSegment]()
+    previous: TranslatedSegment | None = None  # if it is adjacent
+    for piece in unit.pieces:
+        if not isinstance(piece, Segment):
+            atoms += piece
+            if any(atom.text for atom in piece):
+                previous = None
+            continue
+        hypothesis = next(outputs)
+        text = _rendered(piece, hypothesis)
+        flags = (*hypothesis.flags, "split") if piece.is_part else hypothesis.flags
+        if previous is not None and _needs_space(previous, text):
+            atoms.append(Atom(" ", " "))
+        moved = _with_markup(unit, piece, text, hypothesis)
+        if moved is None:
+            moved = without_pairs(piece.atoms, text, unit.block.writer)
+            flags = (*flags, "markup")
+        atoms += moved
+        previous = TranslatedSegment(piece, hypothesis, text, flags, unit.block.place)
+        done.append(previous)
+    return atoms, done
+
+
+def _with_markup(unit: Unit, segment: Segment, text: str, hypothesis: Hypothesis) -> list[Atom] | None:
+    """Return a translation with the markup of its segment; None if the markup cannot be moved."""
+    if text == segment.source:
+        return list(segment.atoms)
+    if is_flat(segment.atoms):
+        return [Atom(text, unit.block.writer.escape(text, segment.atoms))]
+    return transfer(segment.atoms, text, hypothesis, unit.block.writer)
 
 
 def _rendered(segment: Segment, hypothesis: Hypothesis) -> str:

@@ -14,15 +14,17 @@ from typing import Literal, NamedTuple
 
 from seqloom.decode.pipeline import Progress
 from seqloom.decode.translator import Translator
-from seqloom.document.document import Document, DocumentResult, Format
+from seqloom.document.document import Document, DocumentResult
 from seqloom.document.glossary import Glossary, Term
 from seqloom.document.placeholders import ALWAYS, Kind, PlaceholderFinder
+from seqloom.document.segments import Segment
 from seqloom.document.sentences import LengthLimit, Split
 from seqloom.types import Hypothesis, Request
 
-DocumentFlag = Literal["split", "placeholder", "term"]
+DocumentFlag = Literal["split", "markup", "placeholder", "term"]
 MEANING: dict[DocumentFlag, str] = {
     "split": "the segment is a part of a sentence that is too long for the model",
+    "markup": "the segment is translated without its inline markup, which could not be placed",
     "placeholder": "placeholders of the source are missing, or the output has others",
     "term": "a term of the glossary is missing",
 }
@@ -30,29 +32,33 @@ MEANING: dict[DocumentFlag, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DocumentOptions:
-    """How a document is divided, and what its translation must contain."""
+    """How a document is read and divided, and what its translation must contain."""
 
-    format: Format = "text"
+    format: str = "text"
     language: str = ""  # source language, for its abbreviations
     split: Split = "sentences"
     limit: LengthLimit | None = None
     placeholders: frozenset[Kind] = frozenset(ALWAYS)
     glossary: Glossary = field(default_factory=lambda: Glossary(()))
+    overwrite: bool = False  # whether existing translations are replaced
+    alignment: bool = False  # whether all outputs have an alignment, not only those with inline markup
 
     @property
     def finder(self) -> PlaceholderFinder:
         """Finder of the placeholders."""
         return PlaceholderFinder(self.placeholders)
 
-    def parse(self, text: str) -> Document:
-        """Return the segments of a text."""
+    def parse(self, text: str | bytes, name: str = "the document") -> Document:
+        """Return the segments of a text, or of the content of a file."""
         return Document.parse(
             text,
             self.format,
+            name=name,
             language=self.language,
             split=self.split,
             limit=self.limit,
             placeholders=self.finder,
+            overwrite=self.overwrite,
         )
 
 
@@ -89,12 +95,12 @@ class Needed(NamedTuple):
 
 def translate_document(
     translator: Translator,
-    text: str,
+    text: str | bytes,
     options: DocumentOptions | None = None,
     *,
     on_progress: Progress | None = None,
 ) -> DocumentResult:
-    """Return the translation of a document with its layout unchanged.
+    """Return the translation of a text, or of the content of a file, with its layout unchanged.
 
     Outputs that lose placeholders or terms although they are required, or that cannot be forced because the
     translator does not support required words, have a flag.
@@ -113,23 +119,40 @@ def translate_documents(
     """Return the translations of documents that are already parsed; their segments share batches."""
     if options.glossary.terms:
         translator.check(translator.search, {"required"})
-    sources = [segment.source for document in documents for segment in document.segments]
-    outputs = iter(_translate(translator, sources, options, on_progress))
+    segments = [segment for document in documents for segment in document.segments]
+    outputs = iter(_translate(translator, segments, options, on_progress))
     return [document.assemble([next(outputs) for _ in document.segments]) for document in documents]
 
 
+def translate_html(
+    translator: Translator,
+    text: str,
+    options: DocumentOptions | None = None,
+    *,
+    on_progress: Progress | None = None,
+) -> DocumentResult:
+    """Return the translation of a page or a fragment of HTML, with its tags unchanged."""
+    chosen = replace(options or DocumentOptions(), format="html")
+    return translate_document(translator, text, chosen, on_progress=on_progress)
+
+
 def _translate(
-    translator: Translator, sources: Sequence[str], options: DocumentOptions, on_progress: Progress | None
+    translator: Translator,
+    segments: Sequence[Segment],
+    options: DocumentOptions,
+    on_progress: Progress | None,
 ) -> list[Hypothesis]:
-    """Return the output of each source, flagged if it lacks a placeholder or a term."""
+    """Return the output of each segment, flagged if it lacks a placeholder or a term."""
     finder = options.finder
+    sources = [segment.source for segment in segments]
+    aligned = [options.alignment or segment.has_tags for segment in segments]
     needed = [Needed.of(source, finder, options.glossary) for source in sources]
-    outputs = _best(translator, [Request(source) for source in sources], on_progress)
+    outputs = _best(translator, [Request(source) for source in sources], aligned, on_progress)
     if "required" in translator.capabilities:
         faulty = [i for i, one in enumerate(needed) if one.missing(outputs[i].text, finder)]
         requests = [needed[i].request(sources[i], translator.can_generate) for i in faulty]
         again = [(i, request) for i, request in zip(faulty, requests, strict=True) if request.required]
-        forced = _best(translator, [request for _, request in again], None)
+        forced = _best(translator, [request for _, request in again], [aligned[i] for i, _ in again], None)
         for (i, _), hypothesis in zip(again, forced, strict=True):
             if needed[i].missing(hypothesis.text, finder) < needed[i].missing(outputs[i].text, finder):
                 outputs[i] = hypothesis
@@ -139,9 +162,23 @@ def _translate(
     ]
 
 
-def _best(translator: Translator, requests: list[Request], on_progress: Progress | None) -> list[Hypothesis]:
-    found = translator.translate(requests, on_progress=on_progress)
-    return [hypotheses[0] for hypotheses in found]
+def _best(
+    translator: Translator,
+    requests: Sequence[Request],
+    aligned: Sequence[bool],
+    on_progress: Progress | None,
+) -> list[Hypothesis]:
+    """Return the best output of each request, with an alignment where asked for and supported."""
+    can_align = "alignment" in translator.capabilities
+    found: dict[int, Hypothesis] = {}
+    for alignment in (False, True):
+        chosen = [i for i, wanted in enumerate(aligned) if (wanted and can_align) == alignment]
+        if not chosen:
+            continue
+        own = [requests[i] for i in chosen]
+        outputs = translator.translate(own, alignment=alignment, on_progress=on_progress)
+        found |= {i: hypotheses[0] for i, hypotheses in zip(chosen, outputs, strict=True)}
+    return [found[i] for i in range(len(requests))]
 
 
 class TermUse(NamedTuple):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from seqloom.document.document import Format
+from seqloom.document.formats import FORMATS
 from seqloom.serve.bodies import Fields, check_text, number_field, read_fields, text_field
 from seqloom.serve.context import Context, Route, unless_gone
 from seqloom.serve.detect import Detected, detect
@@ -26,6 +26,7 @@ from seqloom.serve.schema import libretranslate_schema
 from seqloom.serve.text_files import SUFFIXES
 from seqloom.serve.translation import Caller, TranslatedText, translate_texts
 
+_FORMATS = tuple(format for format in ("text", "html") if format in FORMATS)
 _AUTO = "auto"
 
 
@@ -36,7 +37,7 @@ class _Asked(NamedTuple):
     is_list: bool
     source: str
     target: str
-    format: Format
+    format: str
     alternatives: int
 
 
@@ -88,12 +89,12 @@ class LibreTranslate:
             if not text_field(fields, name):
                 raise bad_request(f"Invalid request: missing {name} parameter", name, "missing")
         format = text_field(fields, "format", "text") or "text"
-        if format not in get_args(Format):
+        if format not in _FORMATS:
             raise bad_request(f"{format[:50]} format is not supported", "format")
         alternatives = number_field(fields, "alternatives", 0, self._limits.beam)
         source, target = text_field(fields, "source").lower(), text_field(fields, "target")
         asked_source = _AUTO if source == _AUTO else served_code(source)
-        return _Asked(texts, is_list, asked_source, served_code(target), format, alternatives)  # type: ignore[arg-type]
+        return _Asked(texts, is_list, asked_source, served_code(target), format, alternatives)
 
     def _texts(self, fields: Fields) -> tuple[list[str], bool]:
         value = fields.get("q")

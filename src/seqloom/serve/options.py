@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from seqloom.document.document import Format
 from seqloom.document.glossary import Glossary
 from seqloom.document.sentences import LengthLimit, Split
 from seqloom.document.translation import DocumentOptions
@@ -13,7 +12,7 @@ from seqloom.serve.models import Served
 def document_options(
     model: Served,
     *,
-    format: Format = "text",
+    format: str = "text",
     split: Split | None = None,
     glossary: Glossary | None = None,
 ) -> DocumentOptions:

@@ -6,12 +6,12 @@ import secrets
 import time
 from collections import OrderedDict
 from pathlib import PurePath
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
-from seqloom.document.document import Format
+from seqloom.document.formats import FORMATS
 from seqloom.serve.bodies import Fields
 from seqloom.serve.errors import ApiError, bad_request
 from seqloom.serve.jobs import Task
@@ -19,8 +19,8 @@ from seqloom.serve.models import Served
 from seqloom.serve.options import document_options
 from seqloom.serve.translation import Caller, translate_texts
 
-_FORMATS = {".txt": "text", ".html": "html", ".htm": "html", ".srt": "srt"}
-SUFFIXES = tuple(suffix for suffix, format in _FORMATS.items() if format in get_args(Format))
+_FORMATS = {".txt": "text", ".html": "html", ".htm": "html", ".srt": "subtitles"}
+SUFFIXES = tuple(suffix for suffix, format in _FORMATS.items() if format in FORMATS)
 _KEPT_SECONDS = 1800
 _KEPT_BYTES = 64_000_000
 
@@ -64,10 +64,8 @@ class TextFiles:
 
     async def translate(self, file: TextFile, model: Served, caller: Caller) -> str:
         """Translate a file and return the name for its download."""
-        format: Format = _FORMATS[file.suffix]  # type: ignore[assignment]
-        (found,) = await translate_texts(
-            model, [file.text], document_options(model, format=format), Task(), caller
-        )
+        options = document_options(model, format=_FORMATS[file.suffix])
+        (found,) = await translate_texts(model, [file.text], options, Task(), caller)
         name = f"{secrets.token_urlsafe(18)}{file.suffix}"
         self._kept[name] = _Kept(found.best.text.encode(), time.monotonic() + _KEPT_SECONDS)
         self._drop_old()

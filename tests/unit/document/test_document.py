@@ -59,9 +59,9 @@ def _translate(document: Document, change=lambda text: text) -> str:  # type: ig
     return document.assemble([Hypothesis(change(one.source), 0.0) for one in document.segments]).text
 
 
-def test_10000_random_documents_come_back_equal() -> None:
+def test_1000_random_documents_come_back_equal() -> None:
     random = Random(1)
-    for _ in range(10_000):
+    for _ in range(1000):
         text = _random_document(random)
         split: Split = random.choice(["sentences", "lines", "none"])
         limit = (
@@ -102,13 +102,15 @@ def test_segments(text: str, sources: list[str]) -> None:
     language = "zh" if "。" in text else "en"
     segments = Document.parse(text, language=language).segments
     assert [one.source for one in segments] == sources
-    assert [text[one.start : one.end] for one in segments] == sources
+    assert [one.raw for one in segments] == sources
 
 
 def test_split_by_lines_or_not_at_all() -> None:
     text = "One. Two.\n\nThree. "
     assert [one.source for one in Document.parse(text, split="lines").segments] == ["One. Two.", "Three."]
-    assert [one.source for one in Document.parse(text, split="none").segments] == [text.strip()]
+    assert [one.source for one in Document.parse(text, split="none").segments] == ["One. Two.", "Three."]
+    values = Document.parse('{"a": "One. Two.\\n\\nThree. "}', "json", split="none").segments
+    assert [one.source for one in values] == [text.strip()]
 
 
 def test_a_long_sentence_is_split_at_the_best_place_and_flagged() -> None:
@@ -146,11 +148,12 @@ def test_a_long_text_is_measured_only_near_the_limit() -> None:
     assert len(measured) < 10_000
 
 
-def test_positions_in_source_and_translation() -> None:
+def test_white_space_of_outputs_does_not_change_the_layout() -> None:
     document = Document.parse("  One. Two.\n")
     result = document.assemble([Hypothesis(" eins\n. ", 0.0), Hypothesis("Zwei.", -1.0)])
     assert result.text == "  eins . Zwei.\n"
-    assert [result.text[one.start : one.end] for one in result.segments] == ["eins .", "Zwei."]
+    assert [one.text for one in result.segments] == ["eins .", "Zwei."]
+    assert [one.place for one in result.segments] == ["line 1", "line 1"]
     assert result.segments[1].hypothesis.score == -1.0
 
 
@@ -162,7 +165,7 @@ def test_a_space_is_added_between_sentences_if_only_the_source_needs_none() -> N
 
 def test_unknown_format_and_split() -> None:
     with pytest.raises(SeqloomError, match="document format"):
-        Document.parse("a", "doc")  # type: ignore[arg-type]
+        Document.parse("a", "doc")
     with pytest.raises(SeqloomError, match="split"):
         Document.parse("a", split="words")  # type: ignore[arg-type]
     with pytest.raises(SeqloomError, match="surrogate"):
