@@ -120,7 +120,7 @@ def translate(
     protect: Protect = None,
     split: SplitOption = None,
 ) -> None:
-    """Translate text, one output line per input line, or a document.
+    """Translate text line by line, or a document.
 
     Suspicious outputs are counted at the end. With several outputs per line (--nbest), each output follows the
     number of its input line and its score: the search score, the expected utility for --mbr, or the
