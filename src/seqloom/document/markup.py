@@ -216,7 +216,7 @@ class _Transfer:
             inside.append((child.start, child.pair.opening, tags))
         for single in node.singles:
             position = self._near(self.places[single], node)
-            # A single tag that falls into a neighbouring pair moves behind it.
+            # A single tag that falls into a neighbouring pair moves to its end.
             position = next((c.end for c in node.children if c.start < position < c.end), position)
             inside.append((position, single, [_Placed(position, self.atoms[single])]))
         for _, _, tags in sorted(inside, key=lambda one: one[:2]):
