@@ -178,6 +178,11 @@ def import_file(path: str | Path) -> None:
     _IMPORTED.add(file)
 
 
+def imported_files() -> list[Path]:
+    """Return the user's files that `import_file` has executed, for a process that needs the same models."""
+    return sorted(_IMPORTED)
+
+
 def architectures(*, fitted: bool | None = None) -> dict[str, Architecture]:
     """Return all registered architectures by name, or only those that are (not) fitted by counting or EM."""
     for family in FAMILIES:

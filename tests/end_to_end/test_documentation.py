@@ -69,6 +69,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "CONTRIBUTING.md": {"make setup": _MAKE, ".venv/bin/": "needs a checkout with its environment"},
     "docs/reference/architecture.md": {"class StepModel(Protocol)": "a part of types.py"},
     "docs/guides/data.md": {"seqloom data get": "downloads; see tests/unit/data/test_datasets.py"},
+    "docs/guides/comparing.md": {
+        "seqloom compare": "trains in several processes; see tests/unit/cli/test_compare.py",
+    },
     "docs/start/first-model.md": {"seqloom demo": f"{_MINUTES}; see tests/unit/test_demo.py"},
     "docs/start/install.md": {"make setup": _MAKE, "python -m venv": _MAKE},
     "docs/ladder/hmm.md": {"seqloom train train.en": "needs Multi30k, and minutes"},

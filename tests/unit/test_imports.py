@@ -32,7 +32,7 @@ LAYERS = [
     {"run"},
     {"inspect", "export", "cleaning", "document"},
     {"decode.select"},
-    {"demo", "tune", "distillation", "docstrings", "gettext_corpus", "serve", "studio", "labs"},
+    {"compare", "demo", "tune", "distillation", "docstrings", "gettext_corpus", "serve", "studio", "labs"},
     {"cli", "__init__", "__main__"},
 ]
 LAYER = {unit: number for number, units in enumerate(LAYERS) for unit in units}

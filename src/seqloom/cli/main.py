@@ -16,6 +16,7 @@ from seqloom import __version__
 from seqloom.cli import (
     align,
     backtranslate,
+    compare,
     data,
     demo,
     distill,
@@ -66,6 +67,7 @@ _TOPICS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     },
     "Evaluate": {
         "evaluate": evaluate.evaluate,
+        "compare": compare.compare,
         "evaluate-alignment": evaluate_alignment.evaluate_alignment,
         "score": score.score,
     },

@@ -108,7 +108,7 @@ class Corpus:
     def prepare(self, tokenizers: TokenizerPair | None = None) -> Prepared:
         """Read and check all data, train tokenizers if none are given, and write the token stores."""
         make_cache_folder("stores")  # fail before training tokenizers, not after
-        files, report = self._checksums(), DataReport()
+        files, report = self.checksums(), DataReport()
         held_out, pairs, ratio = self._count(report)
         check_targets_are_text(self.data)
         record = DataRecord(files=files, held_out=held_out, pairs=pairs, length_ratio=ratio)
@@ -137,7 +137,7 @@ class Corpus:
 
     def reopen(self, record: DataRecord, tokenizers: TokenizerPair) -> Prepared:
         """Return the recorded data, encoded by its tokenizers; raise if a file has changed since."""
-        now = self._checksums()
+        now = self.checksums()
         for file in {**record.files, **now}:
             if now.get(file) != record.files.get(file):
                 raise SeqloomError(
@@ -146,7 +146,7 @@ class Corpus:
                 )
         return self._prepared(tokenizers, record, DataReport())
 
-    def _checksums(self) -> dict[str, str]:
+    def checksums(self) -> dict[str, str]:
         """Return the checksum of each data file."""
         sums = {}
         check_rereadable(chain.from_iterable(self._shards(part) for part in PARTS))

@@ -26,11 +26,11 @@ QUANTILES = (0.2, 0.4, 0.6, 0.8)
 
 @dataclass(frozen=True)
 class Bucket:
-    """Score of the sentences with a length from low to high units, both inclusive."""
+    """Score of the sentences with a length, or another number, from low to high units, both inclusive."""
 
     low: int
     high: int
-    unit: str  # "tokens" or "characters"
+    unit: str  # of a length: "tokens" or "characters"
     score: Score
 
     @property
@@ -59,23 +59,39 @@ def by_length(
 
     A new bucket begins at each edge, and empty buckets are left out. By default, the buckets are quintiles.
     """
-    checked = checked_references(hypotheses, references)
     if len(measured) != len(hypotheses):
         raise SeqloomError(
             f"There are {len(measured)} sources but {len(hypotheses)} hypotheses.",
             "give one source per hypothesis",
         )
-    chosen = one_metric(metric)
+    checked_references(hypotheses, references)
     lengths, unit = measure(measured)
     if edges is None:
         edges = [int(edge) for edge in np.quantile(lengths, QUANTILES, method="higher")]
-    indices = np.searchsorted(np.unique(edges), lengths, side="right")  # (N,) index of the bucket
+    return by_value(lengths, unit, hypotheses, references, metric, edges=edges, bootstrap=bootstrap, seed=seed)
+
+
+def by_value(
+    values: Sequence[int] | np.ndarray[Any, np.dtype[np.int64]],
+    unit: str,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metric: str | Metric,
+    *,
+    edges: Sequence[int],
+    bootstrap: int = BOOTSTRAP,
+    seed: int = SEED,
+) -> list[Bucket]:
+    """Return scores by a number of each sentence, from low to high; a new bucket begins at each edge."""
+    checked = checked_references(hypotheses, references)
+    chosen, numbers = one_metric(metric), np.asarray(values)
+    indices = np.searchsorted(np.unique(edges), numbers, side="right")  # (N,) index of the bucket
     buckets = []
     for rows in (np.flatnonzero(indices == index).tolist() for index in np.unique(indices)):
         expected = [checked[row] for row in rows]
         statistics = chosen.corpus_statistics([hypotheses[row] for row in rows], expected)
         part = score(chosen, statistics, expected, bootstrap, seed)
-        buckets.append(Bucket(int(lengths[rows].min()), int(lengths[rows].max()), unit, part))
+        buckets.append(Bucket(int(numbers[rows].min()), int(numbers[rows].max()), unit, part))
     return buckets
 
 

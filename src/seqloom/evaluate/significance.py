@@ -17,7 +17,7 @@ from seqloom.evaluate.metrics import (
     computed,
     sentence_metric,
 )
-from seqloom.evaluate.resample import interval, resampled_totals
+from seqloom.evaluate.resample import Matrix, interval, resampled_totals
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,7 @@ def compare(
     drawn_a, drawn_b = (
         computed(chosen, resampled_totals(matrix, bootstrap=bootstrap, seed=seed)) for matrix in statistics
     )
-    differences = drawn_b - drawn_a
-    low, high = interval(differences)
-    extreme = np.abs(differences - differences.mean()) >= abs(b - a)
-    p_value = (int(extreme.sum()) + 1) / (bootstrap + 1)  # + 1: the observed sample
+    low, high, p_value = difference_test(b - a, drawn_b - drawn_a)
     return Comparison(
         name=chosen.name,
         label=chosen.label,
@@ -90,3 +87,10 @@ def compare(
         count=len(references),
         higher_is_better=chosen.higher_is_better,
     )
+
+
+def difference_test(observed: float, drawn: Matrix) -> tuple[float, float, float]:
+    """Return the 95 % interval of a difference and its two-sided p-value, given that of each sample, (N,)."""
+    low, high = interval(drawn)
+    extreme = np.abs(drawn - drawn.mean()) >= abs(observed)
+    return low, high, (int(extreme.sum()) + 1) / (len(drawn) + 1)  # + 1: the observed sample

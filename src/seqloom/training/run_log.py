@@ -191,7 +191,21 @@ def _number(name: str, value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def peak_memory_mb() -> float:
-    """Return the peak memory of this process in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak_memory_mb(*, workers: bool = False) -> float:
+    """Return the peak memory of this process in MB, or with `workers` that of the largest process below it."""
+    own = _linux_peak_mb() or _usage_mb(resource.RUSAGE_SELF)
+    return max(own, _usage_mb(resource.RUSAGE_CHILDREN)) if workers else own
+
+
+def _usage_mb(who: int) -> float:
+    peak = resource.getrusage(who).ru_maxrss
     return peak / (1024 * 1024) if sys.platform == "darwin" else peak / 1024
+
+
+def _linux_peak_mb() -> float | None:
+    """Return the peak of this program; ru_maxrss may be that of the process that started it."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+    except (OSError, ValueError, StopIteration):
+        return None

@@ -144,7 +144,7 @@ def make_plan(tree: Mapping[str, Any], *, minutes: float | None = None) -> Plan:
     Training is limited to `minutes` (default: 30) unless the tree has a limit.
     """
     explicit, limited = dict(_flat(tree)), _check_limits(tree, minutes)
-    columns = _choose_columns(from_options(tree).data)
+    columns = choose_columns(from_options(tree).data)
     tree = with_options(tree, {choice.option: choice.value for choice in columns})
     given = adapt_to_data(from_options(tree))
     data = measure(_examples(given), frames=given.text.tokenizer == "frames")
@@ -161,7 +161,7 @@ def _examples(config: Config) -> Iterator[Example]:
             yield example
 
 
-def _choose_columns(data: DataConfig) -> list[Choice]:
+def choose_columns(data: DataConfig) -> list[Choice]:
     """Choose the columns of a table with more than two, if their roles are clear."""
     if not data.train or any((data.source_column, data.target_column, data.tags_column, data.is_text)):
         return []

@@ -1,0 +1,1 @@
+"""Comparison of models on the same data, split, tokenizer and budget."""
