@@ -39,7 +39,7 @@ def compare(
             metavar="NAMES",
             help="Models, separated by commas: see seqloom models; word-based is IBM Model 1 with a trigram "
             "language model.",
-            show_default="word-based,phrase,lstm-last,lstm-bilinear,transformer",
+            show_default="word-based, phrase, lstm-last, lstm-bilinear, transformer",
         ),
     ] = None,
     minutes: Annotated[
@@ -79,7 +79,7 @@ def compare(
 
     Examples:
       seqloom compare pairs.tsv --out cmp
-      seqloom compare pairs.tsv --models phrase,lstm-last,transformer --minutes 5 --out cmp
+      seqloom compare pairs.tsv --models phrase,transformer --minutes 5 --out cmp
       seqloom compare comparison.yaml
     """
     from seqloom.compare.folder import ComparisonFolder
