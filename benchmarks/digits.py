@@ -34,6 +34,8 @@ TESTED, HELD_OUT = range(5, 10), range(10, 13)  # recordings of the fold mixed; 
 # Options for models other than the one in the recipe.
 OPTIONS: dict[str, dict[str, Any]] = {
     "transformer": {"model.size": "tiny", "model.dropout": 0.3, "train.learning_rate": 0.001},
+    "bilstm-classifier": {"model.size": "tiny", "model.dropout": 0.5},
+    "transformer-classifier": {"model.size": "tiny", "model.dropout": 0.3, "train.learning_rate": 0.001},
     "hmm-classifier": {"text.stack": 1},
 }
 

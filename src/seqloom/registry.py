@@ -47,6 +47,7 @@ class Task:
     reads_frames: bool = False  # sources may be feature files
     planned: bool = False  # the planner has rules for it
     metrics: str = "bleu,chrf"  # of evaluation, if the user names none
+    writes_vectors: bool = False  # targets are arrays instead of text
     keeps_words: bool = False  # the words of a source must not change, because each has a target
     mismatch: Callable[[int, int], str | None] | None = None  # fault of a pair with these numbers of words
 

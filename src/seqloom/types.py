@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from seqloom.errors import SeqloomError
 
@@ -45,6 +45,9 @@ class Example:
     heads: DependencyTree | None = None  # tree of the source, if the data has trees
 
 
+OutputKind = Literal["tokens", "vectors", "distributions"]
+
+
 class WordStarts(NamedTuple):
     """Source ids that begin a word, and the ids that together spell the mark of a new word in bytes."""
 
@@ -61,20 +64,22 @@ class Vocabularies(NamedTuple):
     features: bool = False  # the source consists of vectors with `source` numbers each, not of symbols
     tags: tuple[int, ...] = ()  # source ids of tags, such as <PST>, and of the characters between tags
     word_starts: WordStarts | None = None  # None: every source token is a word
+    outputs: OutputKind = "tokens"  # vectors, distributions: the target has `target` numbers per position
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Padded ids of B sentences. The source ends with EOS; target_in = BOS y, target_out = y EOS.
 
-    A source of frames has F numbers per position instead of an id, zeros as padding, and no EOS.
+    A source of frames has F numbers per position instead of an id, zeros as padding, and no EOS. A target of
+    vectors has zeros in place of BOS, EOS and padding.
     """
 
     source: Tensor  # (B, S), or frames (B, S, F)
     source_lengths: Tensor  # (B,)
     index: Tensor  # (B,) positions in the corpus or request, to restore the order
-    target_in: Tensor | None = None  # (B, T)
-    target_out: Tensor | None = None  # (B, T)
+    target_in: Tensor | None = None  # (B, T), or vectors (B, T, F)
+    target_out: Tensor | None = None  # (B, T), or vectors (B, T, F)
     target_lengths: Tensor | None = None  # (B,)
     target_tokens: int = (
         0  # target tokens without padding, counted on the host to avoid a device synchronisation
@@ -96,8 +101,14 @@ class Batch:
     def rows(self, chosen: slice) -> Batch:
         """Return a subset of the sentences with unchanged padding."""
         subset = self._map(lambda tensor: tensor[chosen])
-        tokens = 0 if subset.target_out is None else int((subset.target_out != PAD).sum())
-        return replace(subset, target_tokens=tokens)
+        return replace(subset, target_tokens=subset._count_targets())
+
+    def _count_targets(self) -> int:
+        if self.target_out is None or self.target_lengths is None:
+            return 0
+        if self.target_out.is_floating_point():
+            return int(self.target_lengths.sum())
+        return int((self.target_out != PAD).sum())
 
     def twice(self) -> Batch:
         """Return a batch with all sentences, followed by all sentences again."""

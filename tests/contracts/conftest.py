@@ -312,7 +312,7 @@ def _attention(entry: Architecture) -> str:
 def _cases() -> dict[str, Case]:
     found = {}
     for name, entry in architectures(fitted=False).items():
-        if entry.task is FILL:  # see test_filling.py
+        if entry.task is FILL or entry.task.writes_vectors:  # see test_filling.py and test_vectors.py
             continue
         odd = {key: value for key, value in ODD.items() if key in entry.settings.model_fields}
         attention = _attention(entry)
@@ -385,11 +385,49 @@ def fill_case(request: pytest.FixtureRequest) -> FillCase:
     return FILL_CASES[request.param]
 
 
-EVERY = {**CASES, **FILL_CASES}
+@dataclass(frozen=True)
+class VectorCase(Case):
+    """A model whose targets are vectors or distributions."""
+
+    def batch(self, seed: int = 2) -> Batch:
+        """Return four pairs with targets of different lengths; no target is empty."""
+        random = torch.Generator().manual_seed(seed)
+        ids = [_ids(n, 11 if self.vocabularies.features else 23, random) for n in (3, 7, 1, 5)]
+        rows = [torch.rand(n, self.vocabularies.target, generator=random) for n in (4, 1, 6, 2)]
+        if self.vocabularies.outputs == "distributions":
+            rows = [row / row.sum(1, keepdim=True) for row in rows]
+        heads = [[0] * len(row) for row in ids]
+        return collate_ids(self.sources(ids), [row.numpy() for row in rows], range(4), heads)
+
+
+def _vector_cases() -> dict[str, VectorCase]:
+    kinds = {
+        "vectors": Vocabularies(23, 3, False, outputs="vectors"),
+        "distributions": Vocabularies(23, 4, False, outputs="distributions"),
+        "frames": Vocabularies(11, 1, False, features=True, outputs="vectors"),
+    }
+    entries = {name: one for name, one in architectures(fitted=False).items() if one.task.writes_vectors}
+    return {
+        f"{name}-{kind}": VectorCase(entry, vocabularies)
+        for name, entry in entries.items()
+        for kind, vocabularies in kinds.items()
+    }
+
+
+VECTOR_CASES = _vector_cases()
+
+
+@pytest.fixture(params=list(VECTOR_CASES))
+def vector_case(request: pytest.FixtureRequest) -> VectorCase:
+    """Each architecture of vectors, with vectors and distributions, and with frames as sources."""
+    return VECTOR_CASES[request.param]
+
+
+EVERY = {**CASES, **FILL_CASES, **VECTOR_CASES}
 
 
 @pytest.fixture(params=list(EVERY))
-def any_case(request: pytest.FixtureRequest) -> Case | FillCase:
+def any_case(request: pytest.FixtureRequest) -> Case:
     """All cases."""
     return EVERY[request.param]
 

@@ -26,7 +26,11 @@ from seqloom.run.directory import Run
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Batch, Step, StepModel, Tree, Vocabularies
 
-NEURAL = [name for name, entry in architectures(fitted=False).items() if entry.task is not FILL]
+NEURAL = [
+    name
+    for name, entry in architectures(fitted=False).items()
+    if entry.task is not FILL and not entry.task.writes_vectors
+]
 FITTED = [name for name, entry in architectures(fitted=True).items() if hasattr(entry.build, "step")]
 OWN_SEARCH = [name for name in architectures(fitted=True) if name not in FITTED]
 STEP_MODELS = [*NEURAL, *FITTED]

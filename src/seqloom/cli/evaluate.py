@@ -204,9 +204,10 @@ def evaluate(
         group_by_source=group_by_source,
     )
 
-    flat = [text for given in test.references for text in given] if task.mismatch else []
-    if note := unknown_labels(flat, Run.open(run).tokenizers().target):
-        print(f"note: {note}", file=sys.stderr)
+    if task.mismatch:
+        flat = [text for given in test.references for text in given]
+        if note := unknown_labels(flat, Run.open(run).tokenizers().target):
+            print(f"note: {note}", file=sys.stderr)
     if test.skipped:
         print(f"{test.name}: {test.skipped}", file=sys.stderr)
     explained = bleu_of(chosen) if explain else None

@@ -237,12 +237,14 @@ def batch_of(source: Rows, target: Rows | None, index: Indices, heads: Rows | No
     source_heads = None if heads is None else _with_roots(heads)
     if target is None:
         return Batch(source_ids, source_lengths, torch.from_numpy(index), source_heads=source_heads)
-    target_out, target_lengths = with_eos(target)
+    target_in, (target_out, target_lengths) = (
+        (_with_bos(target), with_eos(target)) if target.ids.ndim == 1 else _vectors(target)
+    )
     return Batch(
         source_ids,
         source_lengths,
         torch.from_numpy(index),
-        target_in=_with_bos(target),
+        target_in=target_in,
         target_out=target_out,
         target_lengths=target_lengths,
         target_tokens=int(target.lengths.sum()) + len(index),
@@ -264,6 +266,13 @@ def _framed(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
     padded = np.zeros((len(rows.lengths), width, rows.ids.shape[1]), np.float32)
     padded[np.arange(width) < rows.lengths[:, None]] = rows.ids
     return torch.from_numpy(padded), torch.from_numpy(rows.lengths)
+
+
+def _vectors(rows: Rows) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
+    """Return vectors (B, T, F) after a row of zeros and before one, and lengths (B,) that include it."""
+    frames, lengths = _framed(rows)
+    edge = frames.new_zeros(len(frames), 1, frames.shape[2])
+    return torch.cat((edge, frames), dim=1), (torch.cat((frames, edge), dim=1), lengths + 1)
 
 
 def _with_roots(heads: Rows) -> torch.Tensor:

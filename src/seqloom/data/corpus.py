@@ -31,7 +31,7 @@ from seqloom.files import is_special, sha256
 from seqloom.progress import counter
 from seqloom.settings import Settings
 from seqloom.system import make_cache_folder, only_cache_writer, processors
-from seqloom.text.config import MASK, TextConfig
+from seqloom.text.config import MASK, Side, TextConfig
 from seqloom.text.features import feature_file
 from seqloom.text.pair import TokenizerPair
 from seqloom.types import Example
@@ -110,7 +110,8 @@ class Corpus:
         make_cache_folder("stores")  # fail before training tokenizers, not after
         files, report = self.checksums(), DataReport()
         held_out, pairs, ratio = self._count(report)
-        check_targets_are_text(self.data)
+        if not self.text.writes_vectors:
+            check_targets_are_text(self.data)
         record = DataRecord(files=files, held_out=held_out, pairs=pairs, length_ratio=ratio)
         tokenizers = tokenizers or self._trained_tokenizers(record)
         for note in tokenizers.notes:
@@ -157,8 +158,11 @@ class Corpus:
                 raise SeqloomError(
                     f"Cannot read the data file {file}: {error.strerror}.", "check the path"
                 ) from error
-        for part in self._parts() if self.text.tokenizer == "frames" else ():
-            sums[f"A file of features in the {part} data"] = self._feature_checksum(part)
+        for part in self._parts():
+            if self.text.tokenizer == "frames":
+                sums[f"A file of features in the {part} data"] = self._feature_checksum(part, "source")
+            if self.text.writes_vectors:
+                sums[f"A target array in the {part} data"] = self._feature_checksum(part, "target")
         return sums
 
     def _shards(self, part: Part) -> list[Shard]:
@@ -168,10 +172,11 @@ class Corpus:
         """Return the parts to read; a missing training part is included, and reading it raises an error."""
         return [part for part in PARTS if self.data.has(part) or part == "train"]
 
-    def _feature_checksum(self, part: Part) -> str:
-        """Return one checksum of all feature files of the sources, without missing files and pipes."""
+    def _feature_checksum(self, part: Part, side: Side) -> str:
+        """Return one checksum of all feature files of a side, without missing files and pipes."""
         digest = hashlib.sha256()
-        files = (feature_file(example.source) for example in read_corpus(self.data, part, DataReport()))
+        examples = read_corpus(self.data, part, DataReport())
+        files = (feature_file(one.source if side == "source" else one.target or "") for one in examples)
         for file in filterfalse(is_special, dict.fromkeys(files)):
             with suppress(OSError):
                 digest.update(bytes.fromhex(sha256(Path(file))))
@@ -226,7 +231,7 @@ class Corpus:
 
     def _readable(self, part: Part, record: DataRecord, store: TokenStore) -> Iterator[Example]:
         """Return the pairs of a part, without those whose feature file cannot be read."""
-        if not store.features:
+        if not store.features and not store.target_features:
             return self._examples(part, record)
         dropped = {(line.file, line.line) for line in store.report.lines if line.dropped}
         return (e for e in self._examples(part, record) if (e.file, e.line) not in dropped)

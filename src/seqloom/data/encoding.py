@@ -43,9 +43,14 @@ class Numericalizer:
         return self.tokenizers.reader.size if self.tokenizers.frames else 0
 
     @property
+    def target_features(self) -> int:
+        """Number of features per target vector; 0 if targets are ids."""
+        return 0 if self.tokenizers.target_kind == "tokens" else self.tokenizers.writer.size
+
+    @property
     def dtypes(self) -> dict[str, np.dtype[Any]]:
         """Storage type of each side."""
-        both = {"source": _dtype(self.tokenizers.reader), "target": _dtype(self.tokenizers.target)}
+        both = {"source": _dtype(self.tokenizers.reader), "target": _dtype(self.tokenizers.writer)}
         return {**both, "heads": np.dtype("<i4")} if self.trees else both
 
     def chunks(
@@ -75,8 +80,11 @@ def encode(
     A text without a target becomes a target with an empty source: it is the text to be learned.
     """
     chunk, sources = _sources(chunk, tokenizers.reader, threads, report)
-    targets = [example.source if example.target is None else example.target for example in chunk]
-    both = list(zip(sources, tokenizers.target.encode_batch(targets, threads), strict=True))
+    if isinstance(tokenizers.writer, FrameReader):
+        chunk, both = _with_vectors(chunk, sources, tokenizers.writer, report)
+    else:
+        targets = [example.source if example.target is None else example.target for example in chunk]
+        both = list(zip(sources, tokenizers.writer.encode_batch(targets, threads), strict=True))
     return _with_heads(chunk, both, tokenizers.source, report) if trees else (chunk, both)
 
 
@@ -94,6 +102,20 @@ def _sources(
             kept.append(example)
         except UnreadableFrames as fault:
             report.drop(example, f"unreadable features: {fault.reason}")
+    return kept, rows
+
+
+def _with_vectors(
+    chunk: Sequence[Example], sources: Sequence[Row], writer: FrameReader, report: DataReport
+) -> tuple[list[Example], list[Ids]]:
+    """Return the examples whose targets are readable arrays, and both sides of these."""
+    kept, rows = list[Example](), list[Ids]()
+    for example, source in zip(chunk, sources, strict=True):
+        try:
+            rows.append((source, writer.encode(example.target or "")))
+            kept.append(example)
+        except UnreadableFrames as fault:
+            report.drop(example, f"unreadable target: {fault.reason}")
     return kept, rows
 
 

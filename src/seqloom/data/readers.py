@@ -87,8 +87,9 @@ def check_targets_are_text(config: DataConfig) -> None:
     if first and all(example.target is not None and is_features(example.target) for example in first):
         raise SeqloomError(
             f"The targets are feature files ({first[0].file}, line {first[0].line}: {first[0].target}). "
-            "Feature files can be sources, but not targets.",
-            "select a text column as the target, e.g. --source-column 2 --target-column 1",
+            "This model can read feature files, but not write them.",
+            "select a text column as the target, e.g. --source-column 2 --target-column 1, or use --model "
+            "lstm-vectors",
         )
 
 
@@ -135,7 +136,8 @@ def read(
         if isinstance(cells, str):
             report.drop(Example(row.text, line=row.line, file=path), cells)
             continue
-        example = Example(_source(cells, path, tags_column), cells.target, row.line, path, cells.others)
+        target = None if cells.target is None else resolve_path(cells.target, path)
+        example = Example(_source(cells, path, tags_column), target, row.line, path, cells.others)
         try:
             yield replace(example, heads=_heads(cells, heads_column)) if heads_column else example
         except Malformed as fault:
@@ -303,7 +305,8 @@ def read_parallel(source: str, target: str, report: DataReport) -> Iterator[Exam
                 "aligned files must have the same length; find the first line that does not match",
             )
         report.total += 1
-        example = Example(resolve_path(left.text, source), right.text, left.line, source, heads=left.heads)
+        both = resolve_path(left.text, source), resolve_path(right.text, target)
+        example = Example(*both, left.line, source, heads=left.heads)
         if fault := left.fault or right.fault:
             report.drop(example, fault)
         else:

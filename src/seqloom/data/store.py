@@ -30,17 +30,24 @@ _REPORT = "data-report.json"
 class Tokens:
     """Ids of pairs, without BOS and EOS, and optionally the heads of the source tokens.
 
-    Sources may also be frames, (S, F) float32.
+    Sources and targets may also be frames, (S, F) float32.
     """
 
     def __init__(
-        self, ids: dict[str, NDArray[Any]], offsets: dict[str, NDArray[np.int64]], features: int
+        self,
+        ids: dict[str, NDArray[Any]],
+        offsets: dict[str, NDArray[np.int64]],
+        features: int,
+        target_features: int = 0,
     ) -> None:
         self.features = features  # F for sources of frames; 0 for ids
+        self.target_features = target_features  # F for targets of vectors; 0 for ids
         self.ids, self.offsets = ids, offsets  # by side; pair i is from offsets[i] to offsets[i + 1]
         self._count = len(offsets["source"]) - 1
         if features:
             self.ids["source"] = ids["source"].reshape(-1, features)
+        if target_features:
+            self.ids["target"] = ids["target"].reshape(-1, target_features)
 
     @classmethod
     def of(cls, examples: Iterable[Example], encoder: Numericalizer, report: DataReport) -> Tokens:
@@ -56,6 +63,7 @@ class Tokens:
             {side: np.concatenate(parts) for side, parts in ids.items()},
             {side: np.cumsum(numbers, dtype=_OFFSET) for side, numbers in lengths.items()},
             encoder.features,
+            encoder.target_features,
         )
 
     def __len__(self) -> int:
@@ -100,6 +108,7 @@ class TokenStore(Tokens):
             {side: self._map(f"{side}.bin", np.dtype(dtype)) for side, dtype in meta["dtypes"].items()},
             {side: self._map(f"{side}.idx", _OFFSET) for side in meta["dtypes"]},
             meta["features"],
+            meta.get("target_features", 0),
         )
 
     def _map(self, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -201,6 +210,7 @@ class _Writer:
         self._folder = folder
         self._fingerprint = encoder.tokenizers.fingerprint
         self._features, self._dtypes = encoder.features, encoder.dtypes
+        self._target_features = encoder.target_features
         self._ends = dict.fromkeys(self._dtypes, 0)
         self._pairs = Counter[str]()  # by data file
         self._files: dict[str, IO[bytes]] = {}
@@ -240,6 +250,7 @@ class _Writer:
             "count": self._pairs.total(),
             "files": self._pairs,
             "features": self._features,
+            "target_features": self._target_features,
             "tokens": self._ends,
             "dtypes": {side: dtype.str for side, dtype in self._dtypes.items()},
             "tokenizers": self._fingerprint,

@@ -169,6 +169,7 @@ def _ctranslate2_supports(config: Config, options: _LoadOptions) -> bool:
         and choose_device(options.device).type == "cpu"
         and options.needs <= CTranslate2Translator.CAPABILITIES
         and config.text.tokenizer != "frames"  # CTranslate2 embeds token ids
+        and not config.text.writes_vectors
         and obstacle(config.model) is None
         and not CTranslate2Translator.unsupported(
             SearchConfig.checked({**config.search.model_dump(), **options.search}, "search")

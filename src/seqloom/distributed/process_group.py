@@ -39,7 +39,12 @@ class ProcessGroup:
             return make(slice(self.rank, None, self.size))
         idle = make(slice(1))
         assert idle.target_out is not None
-        return replace(idle, target_out=torch.full_like(idle.target_out, PAD), target_tokens=0)
+        empty = replace(idle, target_out=torch.full_like(idle.target_out, PAD), target_tokens=0)
+        if (
+            idle.target_lengths is not None and idle.target_out.is_floating_point()
+        ):  # vectors have no padding value
+            return replace(empty, target_lengths=torch.zeros_like(idle.target_lengths))
+        return empty
 
     def all_reduce_sum(self, values: Tensor) -> Tensor:
         """Return the sum over all processes."""

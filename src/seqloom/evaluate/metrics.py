@@ -22,6 +22,7 @@ from seqloom.evaluate.labels import Accuracy, MacroF1
 from seqloom.evaluate.resample import Matrix, interval, resampled_totals
 from seqloom.evaluate.rouge import Rouge
 from seqloom.evaluate.sentence_metric import SentenceMetric
+from seqloom.evaluate.vectors import NormalisedSquaredError
 from seqloom.text.normalize import check_unicode
 
 SEED = 12345
@@ -89,6 +90,7 @@ METRICS: dict[str, Callable[[], Metric]] = {
     "rougel": lambda: Rouge("rougel", "ROUGE-L", higher_is_better=True),
     "accuracy": lambda: Accuracy("accuracy", "accuracy", higher_is_better=True),
     "macro-f1": MacroF1,
+    "nmse": lambda: NormalisedSquaredError("nmse", "NMSE", higher_is_better=False),
     "distinct1": lambda: DistinctNgrams("distinct1", "distinct-1", size=1),
     "distinct2": lambda: DistinctNgrams("distinct2", "distinct-2", size=2),
 }

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from seqloom.errors import SeqloomError
 from seqloom.nn.attention import WeightsName
-from seqloom.types import Batch, Step, Tree
+from seqloom.types import Batch, Step, Tree, Vocabularies
 
 
 class SequenceModel(nn.Module, ABC):
@@ -50,3 +51,28 @@ class AutoregressiveModel(SequenceModel):
     def max_target_length(self, source_length: int) -> int | None:
         """Return the maximum target length for a source length, EOS included; None: no limit."""
         return None
+
+
+class VectorModel(AutoregressiveModel):
+    """A model of vectors or distributions: the decoder reads the previous one and writes the next one.
+
+    The output layer has the numbers of a vector, and then the logit of the end. A distribution is the softmax
+    of the numbers. Targets have no symbols, so no search over them is possible.
+    """
+
+    distributions: bool
+
+    def check_targets(self, vocabularies: Vocabularies) -> None:
+        """Raise unless the targets are vectors or distributions."""
+        if vocabularies.outputs == "tokens":
+            raise SeqloomError(
+                f"{type(self).__name__} needs targets that are arrays, but these are text.",
+                "set text.target_tokenizer=vectors or distributions, or use another model",
+            )
+        self.distributions = vocabularies.outputs == "distributions"
+
+    def next_vector(self, memory: Tree, state: Tree, last: Tensor) -> tuple[Tensor, Tensor, Tree]:
+        """Return the next vectors (R, F), the probability of the end instead (R,), and the new state."""
+        hidden, state, _ = self.step_hidden(memory, state, last)
+        numbers, end = self.output(hidden).split((self.output.out_features - 1, 1), dim=-1)
+        return numbers.softmax(-1) if self.distributions else numbers, end.squeeze(-1).sigmoid(), state

@@ -26,8 +26,11 @@ class FrameEmbedding(nn.Linear):
 
 def embeddings_and_output(
     vocabularies: Vocabularies, width: int, tie: Tie, hidden: int | None = None
-) -> tuple[nn.Embedding | FrameEmbedding, nn.Embedding, nn.Linear]:
+) -> tuple[nn.Embedding | FrameEmbedding, nn.Embedding | FrameEmbedding, nn.Linear]:
     """Return source embedding (of ids or of frames), target embedding and output layer.
+
+    For targets that are vectors, the target embedding is a linear layer, and the output layer has one number
+    more than a vector: the logit of the end.
 
     `all` ties all three (both sides must share one tokenizer), `target` ties target embedding and output layer,
     `auto` ties as many as the vocabularies allow (Press & Wolf 2017). `hidden` is the input width of the output
@@ -41,12 +44,13 @@ def embeddings_and_output(
             "set text.joint=true, or model.tie=target",
         )
     source = _embedding_of_sources(vocabularies, width)
-    target = nn.Embedding(vocabularies.target, width)
-    output = nn.Linear(hidden, vocabularies.target)
+    is_text = vocabularies.outputs == "tokens"
+    target = (nn.Embedding if is_text else FrameEmbedding)(vocabularies.target, width)
+    output = nn.Linear(hidden, vocabularies.target + (0 if is_text else 1))
     for embedding in (source, target):
         _initialise(embedding)
     nn.init.zeros_(output.bias)
-    if tie != "none" and hidden == width:
+    if tie != "none" and hidden == width and is_text:
         output.weight = target.weight
     if tie == "all" or (tie == "auto" and vocabularies.shared):
         source = target

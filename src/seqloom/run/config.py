@@ -221,6 +221,12 @@ def check_model_fits_data(config: Config, entry: Architecture) -> None:
             f"The model {name} reads text, but the sources of this data are feature files.",
             "use a translation model without trees, e.g. --model transformer or lstm-additive",
         )
+    if task.writes_vectors != config.text.writes_vectors:
+        needs = "arrays (.npy or .npz files)" if task.writes_vectors else "text"
+        raise SeqloomError(
+            f"The model {name} writes {needs}, but text.target_tokenizer={config.text.target_tokenizer}.",
+            "vectors and distributions are for lstm-vectors and transformer-vectors, other kinds for others",
+        )
     parts: tuple[Part, ...] = ("train", "valid")
     if config.model.reads_trees and not all(has_trees(data, part) for part in parts if data.has(part)):
         raise SeqloomError(

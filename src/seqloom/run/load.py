@@ -18,8 +18,9 @@ from seqloom.decode.mask_filling import Filler
 from seqloom.decode.scoring import ForcedScorer, MaskedScorer
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.decode.translator import Translator
+from seqloom.decode.vector_translator import VectorTranslator
 from seqloom.errors import SeqloomError, unknown
-from seqloom.models.base import SequenceModel
+from seqloom.models.base import SequenceModel, VectorModel
 from seqloom.registry import Use, architecture
 from seqloom.run.build import choose_device, load_fitted, load_model
 from seqloom.run.config import Config
@@ -87,6 +88,8 @@ class LoadedRun:
 
     def translator(self, workers: int | None = None) -> Translator:
         """Return the translator that searches with the model, or the model's own one."""
+        if isinstance(self.model, VectorModel):
+            return VectorTranslator(self.model, self.tokenizers, self.config.search, self.device)
         if not isinstance(self.model, HasTranslator):
             return self.torch_translator()
         return self.model.translator(
@@ -242,7 +245,7 @@ def _combined(opened: LoadedRun, others: Sequence[str | Path], space: Space) -> 
 
 
 def _require_probabilities(opened: LoadedRun) -> None:
-    if isinstance(opened.model, HasTranslator):
+    if isinstance(opened.model, HasTranslator | VectorModel):
         raise SeqloomError(
             f"The model of {opened.run.folder} ({opened.config.model.name}) gives scores that are not "
             "probabilities.",

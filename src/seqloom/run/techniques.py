@@ -43,6 +43,8 @@ def check_techniques(config: Config, entry: Architecture) -> None:
         )
     if entry.task.keeps_words:
         _check_keeps_words(config)
+    if entry.task.writes_vectors:
+        _check_fits_vectors(config)
     if config.train.rdrop and getattr(config.model, "dropout", None) == 0:
         raise SeqloomError(
             "train.rdrop compares two passes with other dropout masks, but model.dropout=0 makes them equal.",
@@ -65,6 +67,17 @@ def _check_keeps_words(config: Config) -> None:
         if is_on:
             raise SeqloomError(
                 f"The model {name} has a target for every source word, so it does not support {option}.",
+                "leave the option out",
+            )
+
+
+def _check_fits_vectors(config: Config) -> None:
+    """Raise if an option is defined for symbols only."""
+    train = config.train
+    for name in ("label_smoothing", "word_dropout", "rdrop"):
+        if value := getattr(train, name):
+            raise SeqloomError(
+                f"train.{name}={value:g} needs symbols as targets, but {config.model.name} writes vectors.",
                 "leave the option out",
             )
 

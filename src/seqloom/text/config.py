@@ -11,6 +11,9 @@ from seqloom.settings import Settings
 
 Kind = Literal["unigram", "bpe", "char", "word"]
 SourceKind = Literal["unigram", "bpe", "char", "word", "frames"]  # frames: sources are feature files
+# Targets that are files of arrays: any vectors, or distributions, whose numbers sum to 1.
+TargetKind = Literal["unigram", "bpe", "char", "word", "vectors", "distributions"]
+VECTORS: tuple[TargetKind, ...] = ("vectors", "distributions")
 SUBWORDS: tuple[Kind, ...] = ("unigram", "bpe")  # kinds with several segmentations of a text
 Center = Literal["corpus", "sequence"]
 Normalization = Literal["none", "nfc", "nfkc"]
@@ -39,8 +42,10 @@ class TextConfig(Settings):
     tokenizer: SourceKind = Field(
         "unigram", description="unigram, bpe, char or word; frames = sources are .wav, .npy or .npz files"
     )
-    target_tokenizer: Kind | None = Field(
-        None, description="tokenizer of the target; default: same as the source"
+    target_tokenizer: TargetKind | None = Field(
+        None,
+        description="tokenizer of the target; vectors or distributions: targets are .npy or .npz files; "
+        "default: same as the source",
     )
     vocab_size: int = Field(8000, ge=16, description="maximum number of symbols")
     joint: bool | None = Field(
@@ -86,11 +91,16 @@ class TextConfig(Settings):
         return {**_PRESETS.get(given["preset"], {}), **given}
 
     @property
-    def kinds(self) -> tuple[SourceKind, Kind]:
+    def kinds(self) -> tuple[SourceKind, TargetKind]:
         """Tokenizer kinds of source and target; with frames, the target defaults to unigram."""
         if self.tokenizer == "frames":
             return "frames", self.target_tokenizer or "unigram"
         return self.tokenizer, self.target_tokenizer or self.tokenizer
+
+    @property
+    def writes_vectors(self) -> bool:
+        """Whether targets are arrays instead of text."""
+        return self.target_tokenizer in VECTORS
 
     def for_frames(self) -> TextConfig:
         """Return a copy for sources that are feature files; `tokenizer` becomes the target's tokenizer."""

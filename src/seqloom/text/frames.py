@@ -26,11 +26,14 @@ from seqloom.text.sound import SHIFT, Frames, UnreadableFrames, cannot_open, cep
 __all__ = ["FrameReader", "Frames", "UnreadableFrames", "mfcc", "read_features"]
 
 
+_SUM_TOLERANCE = 1e-3  # of a distribution in single precision
+
+
 class FrameSettings(Settings):
     """Options and statistics of a FrameReader."""
 
     kind: Literal["frames"] = "frames"
-    center: Center
+    center: Center | Literal["none"]  # none: distributions, which are checked and not changed
     stack: int
     rate: int | None  # samples per second of sound; None = the features come from arrays
     mean: tuple[float, ...]  # of each feature over the training data
@@ -50,8 +53,8 @@ class FrameReader:
         self._deviation = np.asarray(settings.deviation, np.float32)
 
     @classmethod
-    def train(cls, lines: Iterable[str], *, center: Center, stack: int) -> FrameReader:
-        """Return a reader fitted to these files.
+    def train(cls, lines: Iterable[str], *, center: Center | Literal["none"], stack: int) -> FrameReader:
+        """Return a reader fitted to these files; `none` neither centres nor scales.
 
         Files that cannot be read, or differ from the first one in size or rate, are skipped.
         """
@@ -68,8 +71,10 @@ class FrameReader:
             if found.is_compatible(first):
                 moments.add(found.frames - found.frames.mean(axis=0) if center == "sequence" else found.frames)
         if first is None:
-            raise fault or SeqloomError("No source contains any frames.", "check the feature files")
+            raise fault or SeqloomError("No feature file contains any frames.", "check the feature files")
         mean, deviation = moments.compute()
+        if center == "none":
+            mean, deviation = np.zeros_like(mean), np.ones_like(deviation)
         return cls(
             FrameSettings(
                 center=center,
@@ -103,8 +108,19 @@ class FrameReader:
         self._check(line.strip(), found)
         if not len(found.frames):
             return np.empty((0, self.size), np.float32)
+        if self.is_distribution:
+            _check_distributions(line.strip(), found.frames)
         center = found.frames.mean(axis=0) if self.settings.center == "sequence" else self._mean
         return _stacked((found.frames - center) / self._deviation, self.settings.stack)
+
+    @property
+    def is_distribution(self) -> bool:
+        """Whether every frame is a distribution."""
+        return self.settings.center == "none"
+
+    def restore(self, frames: Frames) -> Frames:
+        """Return frames on the scale of the files."""
+        return frames * self._deviation + self._mean
 
     def _check(self, line: str, found: Features) -> None:
         """Raise if the file has another size or rate than the training data."""
@@ -139,6 +155,18 @@ class FrameReader:
         """Load the reader that `save` wrote."""
         path = Path(folder) / f"{side}.json"
         return cls(FrameSettings.checked(read_sealed(path), "tokenizer", where=str(path)))
+
+
+def _check_distributions(line: str, frames: Frames) -> None:
+    """Raise unless every frame is a distribution."""
+    sums = frames.sum(axis=1, dtype=np.float64)
+    wrong = np.flatnonzero((frames < 0).any(axis=1) | (np.abs(sums - 1) > _SUM_TOLERANCE))
+    if len(wrong):
+        row = int(wrong[0])
+        fault = "has a negative number" if (frames[row] < 0).any() else f"sums to {sums[row]:.6g}, not to 1"
+        raise UnreadableFrames(
+            line, f"row {row + 1} {fault}", "divide every row by its sum, or use text.target_tokenizer=vectors"
+        )
 
 
 class Features(NamedTuple):

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, cast
 
 from seqloom.errors import SeqloomError
-from seqloom.text.config import RESERVED, Kind, Side, TextConfig
+from seqloom.text.config import RESERVED, VECTORS, Kind, Side, TextConfig
 from seqloom.text.frames import FrameReader, Frames
 from seqloom.text.marian import MarianTokenizer
 from seqloom.text.tokenizer import Tokenizer, saved_kind
-from seqloom.types import Vocabularies
+from seqloom.types import OutputKind, Vocabularies
 
 Pairs = Callable[[], Iterable[tuple[str, str]]]
 
@@ -28,11 +29,27 @@ _MOST_TAGS = 256  # limit for data in which every line begins with another symbo
 class TokenizerPair:
     """Source and target tokenizers; the same object if they share one model.
 
-    `reader` encodes the sources: a tokenizer, or a FrameReader if they are feature files.
+    `reader` encodes the sources, and `writer` the targets: a tokenizer, or a FrameReader for feature files.
     """
 
     reader: Tokenizer | FrameReader
-    target: Tokenizer
+    writer: Tokenizer | FrameReader
+
+    @property
+    def target(self) -> Tokenizer:
+        """Target tokenizer; an error if the targets are not text."""
+        if isinstance(self.writer, FrameReader):
+            raise SeqloomError(
+                "The targets of this run are vectors, but this operation supports only text.",
+                "train, translate and evaluate support both",
+            )
+        return self.writer
+
+    @property
+    def vectors(self) -> FrameReader:
+        """Reader of targets that are vectors."""
+        assert isinstance(self.writer, FrameReader)
+        return self.writer
 
     @property
     def source(self) -> Tokenizer:
@@ -54,6 +71,13 @@ class TokenizerPair:
         return isinstance(self.reader, FrameReader)
 
     @property
+    def target_kind(self) -> OutputKind:
+        """Kind of the targets."""
+        if not isinstance(self.writer, FrameReader):
+            return "tokens"
+        return "distributions" if self.writer.is_distribution else "vectors"
+
+    @property
     def source_end(self) -> int:
         """Number of positions that the end of a source takes: 1 (EOS) for text, 0 for frames."""
         return 0 if self.frames else 1
@@ -69,26 +93,27 @@ class TokenizerPair:
         """Vocabulary sizes and kinds, as a model needs them."""
         tags = () if self.frames else (*self.source.tags, *self.source.tag_separators)
         words = None if self.frames else self.source.word_starts
-        return Vocabularies(self.reader.size, self.target.size, self.joint, self.frames, tags, words)
+        sizes = self.reader.size, self.writer.size
+        return Vocabularies(*sizes, self.joint, self.frames, tags, words, self.target_kind)
 
     @property
     def joint(self) -> bool:
         """Whether both sides share their ids."""
-        return self.reader.vocabulary == self.target.vocabulary
+        return self.reader.vocabulary == self.writer.vocabulary
 
     @property
     def fingerprint(self) -> str:
         """Hash of everything that determines the ids of both sides."""
-        return hashlib.sha256(f"{self.reader.fingerprint} {self.target.fingerprint}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.reader.fingerprint} {self.writer.fingerprint}".encode()).hexdigest()
 
     @property
     def notes(self) -> list[str]:
         """Remarks for the user about the trained vocabularies."""
         if self.joint:
-            return self.target.notes
+            return self.writer.notes
         return [
             f"{side}: {note}"
-            for side, tokenizer in (("source", self.reader), ("target", self.target))
+            for side, tokenizer in (("source", self.reader), ("target", self.writer))
             for note in tokenizer.notes
         ]
 
@@ -103,27 +128,27 @@ class TokenizerPair:
         source_kind, target_kind = config.kinds
         lines, found = _sample(pairs(), config.sample // (2 if config.is_joint else 1) or 1)
         tags = tuple(dict.fromkeys((*(found if config.tags is None else config.tags), *symbols)))
+        if target_kind in VECTORS:
+            files = [target for _, target in _some(lines)]
+            center: Literal["corpus", "none"] = "none" if target_kind == "distributions" else "corpus"
+            writer: Tokenizer | FrameReader = FrameReader.train(files, center=center, stack=1)
+        elif not config.is_joint:
+            writer = _train(config, target_kind, (target for _, target in lines), config.tags or ())
         if source_kind == "frames":
-            sampled = random.Random(0).sample(lines, min(len(lines), _MOST_FRAMES))
-            return cls(
-                FrameReader.train((line for line, _ in sampled), center=config.center, stack=config.stack),
-                _train(config, target_kind, (target for _, target in lines), config.tags or ()),
-            )
+            files = [line for line, _ in _some(lines)]
+            return cls(FrameReader.train(files, center=config.center, stack=config.stack), writer)
         if config.is_joint:
             tokenizer = _train(config, source_kind, (line for pair in lines for line in pair), tags)
             return cls(tokenizer, tokenizer)
-        return cls(
-            _train(config, source_kind, (source for source, _ in lines), tags),
-            _train(config, target_kind, (target for _, target in lines), config.tags or ()),
-        )
+        return cls(_train(config, source_kind, (source for source, _ in lines), tags), writer)
 
     def save(self, folder: str | Path) -> None:
         """Write joint.* or source.* and target.*."""
-        if self.reader is self.target:
-            self.target.save(folder, "joint")
+        if self.reader is self.writer:
+            self.writer.save(folder, "joint")
         else:
             self.reader.save(folder, "source")
-            self.target.save(folder, "target")
+            self.writer.save(folder, "target")
 
     @classmethod
     def load(cls, folder: str | Path) -> TokenizerPair:
@@ -137,14 +162,14 @@ class TokenizerPair:
         if (folder / "joint.json").exists():
             tokenizer = _load(folder, "joint")
             return cls(tokenizer, tokenizer)
-        return cls(_load_source(folder), _load(folder, "target"))
+        return cls(_load_side(folder, "source"), _load_side(folder, "target"))
 
 
-def _load_source(folder: Path) -> Tokenizer | FrameReader:
-    """Load the source tokenizer or frame reader, whichever was saved."""
-    if saved_kind(folder, "source") == "frames":
-        return FrameReader.load(folder, "source")
-    return _load(folder, "source")
+def _load_side(folder: Path, side: Side) -> Tokenizer | FrameReader:
+    """Load the tokenizer or frame reader of a side, whichever was saved."""
+    if saved_kind(folder, side) == "frames":
+        return FrameReader.load(folder, side)
+    return _load(folder, side)
 
 
 def _load(folder: Path, side: str) -> Tokenizer:
@@ -153,10 +178,10 @@ def _load(folder: Path, side: str) -> Tokenizer:
     return kind.load(folder, side)
 
 
-def _train(config: TextConfig, kind: Kind, lines: Iterable[str], tags: Sequence[str]) -> Tokenizer:
+def _train(config: TextConfig, kind: str, lines: Iterable[str], tags: Sequence[str]) -> Tokenizer:
     return Tokenizer.train(
         lines,
-        kind=kind,
+        kind=cast("Kind", kind),
         vocab_size=config.vocab_size,
         normalize=config.normalize,
         lowercase=config.lowercase,
@@ -164,6 +189,11 @@ def _train(config: TextConfig, kind: Kind, lines: Iterable[str], tags: Sequence[
         byte_fallback=config.byte_fallback,
         tags=tags,
     )
+
+
+def _some(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return a sample of the lines whose files are read for the mean and the standard deviation."""
+    return random.Random(0).sample(lines, min(len(lines), _MOST_FRAMES))
 
 
 def _sample(pairs: Iterable[tuple[str, str]], size: int) -> tuple[list[tuple[str, str]], tuple[str, ...]]:

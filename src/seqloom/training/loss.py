@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
 
-from seqloom.models.base import SequenceModel
+from seqloom.models.base import SequenceModel, VectorModel
 from seqloom.training.rdrop import symmetric_kl
 from seqloom.types import PAD, Batch
 
@@ -89,6 +90,27 @@ def cross_entropy(hidden: Tensor, output: nn.Linear, targets: Tensor, smoothing:
     return Loss(total, nll)
 
 
+def vector_loss(outputs: Tensor, batch: Batch, *, distributions: bool) -> Loss:
+    """Return the loss of outputs (B, T, F + 1): squared errors or cross entropies, and that of the end.
+
+    A vector adds its mean squared error Σ (ŷ - y)² / F, or a distribution the cross entropy -Σ y log ŷ. Every
+    position adds the binary cross entropy of "the sequence ends here".
+    """
+    assert batch.target_out is not None and batch.target_lengths is not None
+    targets = batch.target_out.to(outputs.dtype)
+    numbers, end = outputs[..., :-1], outputs[..., -1]
+    positions = torch.arange(end.shape[1], device=end.device)
+    last = positions == batch.target_lengths.unsqueeze(1) - 1
+    real = batch.target_mask
+    if distributions:
+        each = -(targets * numbers.log_softmax(-1)).sum(-1)
+    else:
+        each = (numbers - targets).square().mean(-1)
+    ends = binary_cross_entropy_with_logits(end, last.to(end.dtype), reduction="none")
+    total = each[real & ~last].sum() + ends[real].sum()
+    return Loss(total, total.detach())
+
+
 class LossModule(nn.Module):
     """A model and its loss behind one forward, so that a call runs the hooks of DDP and FSDP.
 
@@ -105,6 +127,9 @@ class LossModule(nn.Module):
         """Return the summed loss of a batch under teacher forcing."""
         device, low_precision = batch.source.device.type, self.precision == "bfloat16"
         with torch.autocast(device, torch.bfloat16) if low_precision else nullcontext():
+            if isinstance(self.model, VectorModel):
+                outputs = self.model(batch).float() if low_precision else self.model(batch)
+                return vector_loss(outputs, batch, distributions=self.model.distributions)
             if not self.rdrop:
                 hidden, targets = self._hidden(batch)
                 return cross_entropy(hidden, self.model.output, targets, self.smoothing)

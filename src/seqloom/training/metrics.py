@@ -98,7 +98,8 @@ class TrainingMetrics:
 
     def update(self, batch: Batch) -> None:
         assert batch.target_out is not None and batch.target_lengths is not None
-        self.padded += batch.target_out.numel()
+        rows, width = batch.target_out.shape[:2]
+        self.padded += rows * width
         self.real += int(batch.target_lengths.sum())
 
     def add(self, nll: Tensor, count: int, update: Update, rate: float) -> None:

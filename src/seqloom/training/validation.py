@@ -14,10 +14,12 @@ from seqloom.data.corpus import Prepared
 from seqloom.decode.config import SearchConfig
 from seqloom.decode.distributed import shard_by_length
 from seqloom.decode.torch_translator import TorchTranslator
-from seqloom.decode.translator import requests_for
+from seqloom.decode.translator import Translator, requests_for
+from seqloom.decode.vector_translator import VectorTranslator
 from seqloom.distributed.process_group import ProcessGroup
 from seqloom.evaluate.metrics import evaluate, parse_metrics
-from seqloom.models.base import AutoregressiveModel, SequenceModel
+from seqloom.models.base import AutoregressiveModel, SequenceModel, VectorModel
+from seqloom.text.pair import TokenizerPair
 from seqloom.training.config import TrainConfig
 from seqloom.training.loss import LossModule
 from seqloom.training.trainer import Validation
@@ -34,6 +36,17 @@ class _PartialResult(NamedTuple):
     nll: float
     target_tokens: int
     outputs: list[str]
+
+
+def _translator(
+    model: SequenceModel, tokenizers: TokenizerPair, search: SearchConfig, device: torch.device
+) -> Translator | None:
+    """Return the translator that decodes with the model; a masked language model has none, and no metrics."""
+    if isinstance(model, VectorModel):
+        return VectorTranslator(model, tokenizers, search, device)
+    return (
+        TorchTranslator(model, tokenizers, search, device) if isinstance(model, AutoregressiveModel) else None
+    )
 
 
 class Validator:
@@ -63,11 +76,7 @@ class Validator:
         self._examples = list(islice(prepared.valid_examples(), config.validate_lines)) if metrics else []
         self._shares = shard_by_length([example.source for example in self._examples], group.size)
         search = search.model_copy(update={"shortlist": False})  # a shortlist is built after training
-        self._translator = (  # a masked language model does not translate, so it has no metrics
-            TorchTranslator(model, prepared.tokenizers, search, device)
-            if isinstance(model, AutoregressiveModel)
-            else None
-        )
+        self._translator = _translator(model, prepared.tokenizers, search, device)
 
     def __call__(self) -> Validation | None:
         own = None

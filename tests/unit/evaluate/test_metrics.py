@@ -68,6 +68,8 @@ def test_error_rate_without_any_reference_token() -> None:
 def test_perfect_outputs_get_perfect_scores() -> None:
     lines = ["Two dogs run in the park .", "A man sleeps on a red sofa ."]
     for name in METRICS:
+        if name == "nmse":  # of arrays
+            continue
         (score,) = evaluate(lines, [[line] for line in lines], name)
         if name.startswith("distinct"):  # depends on the outputs alone
             continue

@@ -12,7 +12,6 @@ from seqloom.data.batching import collate_ids
 from seqloom.run.build import build_neural, choose_device
 from seqloom.run.config import Config
 from seqloom.run.planner.facts import DataFacts, SideFacts
-from seqloom.text.config import Kind
 from seqloom.training.loss import LossModule
 from seqloom.training.optimizer import Updater
 from seqloom.training.run_log import peak_memory_mb
@@ -92,13 +91,13 @@ def _vocabularies(config: Config, data: DataFacts) -> Vocabularies:
     return Vocabularies(source + data.tags, target + joint * data.tags, joint)
 
 
-def _symbols(side: SideFacts, kind: Kind, limit: int) -> int:
+def _symbols(side: SideFacts, kind: str, limit: int) -> int:
     """Return the expected size of a vocabulary."""
     known = {"char": len(side.alphabet), "word": side.vocabulary}.get(kind, limit)
     return min(known, limit) + _SPECIAL
 
 
-def _tokens(side: SideFacts, kind: Kind) -> float:
+def _tokens(side: SideFacts, kind: str) -> float:
     """Return the expected number of tokens of a line, with EOS."""
     return 1 + {"char": side.characters, "word": side.words}.get(kind, _TOKENS_PER_WORD * side.words)
 
