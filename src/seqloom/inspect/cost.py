@@ -21,6 +21,7 @@ from seqloom.inspect.cost_layers import Layer, kind_of, layer_of
 from seqloom.inspect.cost_rules import Cost, Use, cost
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.picture import BLUE, ORANGE, Style, legend_below
+from seqloom.models.base import VectorModel
 from seqloom.nn.cells import RecurrentLayer
 from seqloom.nn.context import AttentionContext, MeanContext
 from seqloom.nn.multihead import CrossAttention
@@ -127,6 +128,11 @@ def predict(model: nn.Module, length: int) -> CostPrediction:
         raise SeqloomError(
             f"The cost of {type(model).__name__} cannot be predicted: it is not trained by gradient descent.",
             "choose a neural model (see `seqloom models`)",
+        )
+    if isinstance(model, VectorModel):
+        raise SeqloomError(
+            f"The cost of {type(model).__name__} cannot be predicted: it writes vectors, not tokens.",
+            "use the base model, e.g. transformer, whose layers are the same",
         )
     batch = example_batch(length)
     with must_fit(length):

@@ -92,6 +92,8 @@ def default_space(config: Config, *, fixed: Collection[str], metric: str) -> dic
     left_out = {*fixed}
     if not {config.text.tokenizer, config.text.target_tokenizer} & {"unigram", "bpe"}:
         left_out.add("text.vocab_size")
+    if config.text.writes_vectors:  # label smoothing is for symbols
+        left_out.add("train.label_smoothing")
     if metric == "loss":  # per token, so it depends on the tokenizer
         left_out |= {name for name in SPACE if name.startswith("text.")}
     if config.train.init_from:  # which has its own tokenizers and layers

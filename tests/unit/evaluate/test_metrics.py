@@ -95,7 +95,7 @@ def test_scores_are_deterministic_and_the_seed_moves_only_the_interval() -> None
 
 def test_every_metric_declares_its_direction() -> None:
     down = {metric.name for metric in parse_metrics(",".join(METRICS)) if not metric.higher_is_better}
-    assert down == {"ter", "error", "per", "wer", "cer"}
+    assert down == {"ter", "error", "per", "wer", "cer", "nmse"}
 
 
 def test_signatures_name_the_settings() -> None:

@@ -58,7 +58,8 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "no-attention-bias": ("transformer", {"attention_bias": False}),
     "raw": ("transformer", {"attention_weights": "raw"}),
 }
-ALL = [*architectures(fitted=False), *VARIANTS]
+TOKENS = [name for name, entry in architectures(fitted=False).items() if not entry.task.writes_vectors]
+ALL = [*TOKENS, *VARIANTS]
 SHARED, SEPARATE = Vocabularies(23, 23, True), Vocabularies(29, 19, False)
 
 
@@ -277,3 +278,9 @@ def test_the_figure_ends_at_the_maximum_length_of_the_model(tmp_path: Path) -> N
     assert "<!-- decoder cross-attention -->" in text and "residual" not in text
     with pytest.raises(SeqloomError, match="12 learned positions"):
         cost_by_length(_build("transformer", positions="learned", max_length=12))
+
+
+def test_the_cost_of_vectors_is_refused() -> None:
+    model = _build("lstm-vectors", Vocabularies(29, 3, False, outputs="vectors"))
+    with pytest.raises(SeqloomError, match="writes vectors"):
+        predict(model, 4)

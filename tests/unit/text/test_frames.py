@@ -173,7 +173,7 @@ def test_unreadable_files_do_not_affect_the_moments(tmp_path: Path) -> None:
     assert reader(more).settings == reader(lines).settings
     with pytest.raises(UnreadableFrames, match="the file does not exist"):
         reader([str(tmp_path / "gone.npy")])
-    with pytest.raises(SeqloomError, match="No source contains any frames"):
+    with pytest.raises(SeqloomError, match="No feature file contains any frames"):
         reader([])
 
 

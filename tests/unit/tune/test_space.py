@@ -49,6 +49,7 @@ def test_options_that_do_not_apply_are_left_out() -> None:
     assert "text.vocab_size" not in names(text__tokenizer="char")
     assert "text.vocab_size" in names(text__tokenizer="char", text__target_tokenizer="bpe")
     assert "text.vocab_size" not in names(metric="loss")
+    assert "train.label_smoothing" not in names(model__name="lstm-vectors")
     assert "model.dropout" not in names(fixed=("model.dropout",))
     with pytest.raises(SeqloomError, match="No option is left"):
         names(fixed=tuple(SPACE))
