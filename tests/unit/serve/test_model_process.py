@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -92,10 +91,10 @@ def test_a_killed_worker_refuses_its_batch_and_restarts() -> None:
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(Unavailable, match="restarts"):
             await running
-        started = time.monotonic()
-        while not process.is_ready:
-            await asyncio.sleep(0.05)
-        assert time.monotonic() - started < 10 and restarts == [1]
+        async with asyncio.timeout(60):  # about 3 seconds on an idle machine
+            while not process.is_ready:
+                await asyncio.sleep(0.05)
+        assert restarts == [1]
         assert (await process.run(Task(), [Item(LINES[0], 6)])).outputs[0].hypotheses
 
     with_process("transformer", test)
