@@ -24,6 +24,7 @@ from support.lab_cases import CASES
 
 ALL = list(labs().values())
 NAMES = list(labs())
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "labs" / "results"
 FAST = 10.0, 60.0  # limits of the quick mode in seconds: without and with training
 
 
@@ -60,6 +61,15 @@ def test_three_fixed_inputs_give_the_three_verdicts(lab: Lab[Any, Any], verdict:
 def test_a_reduced_run_gives_the_expected_verdict(lab: Lab[Any, Any], results: dict[str, LabResult]) -> None:
     judgement = result_of(lab, results).judgement
     assert judgement.verdict is CASES[lab.name].verdict, judgement.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lab", ALL, ids=NAMES)
+def test_the_quick_mode_gives_the_verdict_of_the_documentation(lab: Lab[Any, Any]) -> None:
+    stored = ResultStore(DOCUMENTED).latest()[lab.name]
+    result = run_lab(lab, settings_of(lab))
+    assert result.judgement.verdict is stored.judgement.verdict, result.judgement.reason
+    assert result.seconds <= FAST[lab.trains]
 
 
 @pytest.mark.parametrize("lab", ALL, ids=NAMES)

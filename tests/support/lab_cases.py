@@ -103,6 +103,31 @@ def _clip(clipped: float, unclipped: float) -> dict[str, Any]:
     return {"bound": 0.1, "steps": [step]}
 
 
+def _sums(*sums: float, undefined: tuple[int, ...] = ()) -> dict[str, Any]:
+    return {"sums": list(sums), "undefined": list(undefined)}
+
+
+def _bottleneck(last: float, attention: float, seeds: int = 3) -> dict[str, Any]:
+    """Return numbers with these accuracies at the larger of two lengths."""
+    ends = {"last state": last, "mean of states": 0.5, "attention": attention}
+    return {"lengths": [2, 12], "accuracy": {kind: [[1.0, end]] * seeds for kind, end in ends.items()}}
+
+
+def _unmasked(unmasked: float, generating: float, seeds: int = 3) -> dict[str, Any]:
+    one = {"masked": 1.5, "unmasked": unmasked, "generating": generating}
+    return {"entropy": 1.4, "seeds": [one] * seeds}
+
+
+def _extrapolation(inside: float, beyond: float, seeds: int = 3) -> dict[str, Any]:
+    return {"longest": 10, "inside": {"learned": [inside] * seeds}, "beyond": {"learned": [beyond] * seeds}}
+
+
+def _scores(*additive: float) -> dict[str, Any]:
+    """Return numbers with these accuracies of the seeds with additive scores."""
+    others = dict.fromkeys(("dot product", "multiplicative"), (0.9,) * len(additive))
+    return {"longest": 10, "accuracy": {**others, "additive": additive}}
+
+
 CASES = {
     "vanish": LabCase(
         settings={"width": 8, "steps": 12, "sentences": 1},
@@ -166,5 +191,39 @@ CASES = {
         holds=_clip(0.1, 1.1),
         in_part=_clip(0.1, 0.9),
         not_here=_clip(0.11, 1.1),
+    ),
+    "strict-mask": LabCase(
+        holds=_sums(1.0, 1.0),
+        in_part=_sums(0.0, 1.0),
+        not_here=_sums(0.0, 1.0, undefined=(1,)),
+        verdict=Verdict.NOT_HERE,
+    ),
+    "bottleneck": LabCase(
+        settings={"seeds": 1, "steps": 2, "width": 8, "lengths": (2, 4)},
+        holds=_bottleneck(0.79, 0.9),
+        in_part=_bottleneck(0.79, 0.9, seeds=2),
+        not_here=_bottleneck(0.81, 0.9),
+        verdict=Verdict.NOT_HERE,  # after two updates
+    ),
+    "unmasked": LabCase(
+        settings={"seeds": 1, "steps": 40, "symbols": 6, "length": 8, "width": 16},
+        holds=_unmasked(1.1, 1.8),
+        in_part=_unmasked(1.1, 1.8, seeds=2),
+        not_here=_unmasked(1.1, 1.6),
+        verdict=Verdict.IN_PART,  # of one seed
+    ),
+    "extrapolation": LabCase(
+        settings={"seeds": 1, "steps": 2, "width": 8, "longest": 4, "positions": ("learned",)},
+        holds=_extrapolation(0.9, 0.49),
+        in_part=_extrapolation(0.9, 0.49, seeds=2),
+        not_here=_extrapolation(0.9, 0.5),
+        verdict=Verdict.NOT_HERE,  # after two updates
+    ),
+    "scores": LabCase(
+        settings={"seeds": 1, "steps": 2, "width": 8, "longest": 4},
+        holds=_scores(0.8, 0.8, 0.8),
+        in_part=_scores(0.79, 0.8, 0.8),
+        not_here={"longest": 10, "accuracy": {"additive": [0.79] * 3}},
+        verdict=Verdict.NOT_HERE,  # after two updates
     ),
 }

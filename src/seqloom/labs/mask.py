@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
 from seqloom.inspect.picture import BLUE, VERMILLION, Style
@@ -21,7 +20,7 @@ from seqloom.labs.framework.lab import (
     Variation,
     Verdict,
 )
-from seqloom.nn.blocks import BlockShape, LanguageBlock
+from seqloom.labs.framework.models import MaskedDecoder
 from seqloom.settings import Settings
 
 if TYPE_CHECKING:
@@ -90,15 +89,16 @@ class Mask(Lab[MaskSettings, MaskNumbers]):
                 "choose a smaller position",
             )
         torch.manual_seed(settings.seed)
-        decoder = _Decoder(settings)
+        decoder = MaskedDecoder(settings.vocabulary, width=settings.width, layers=settings.layers)
         before = torch.randint(settings.vocabulary, (1, settings.length))
         after = before.clone()
         after[0, settings.changed - 1] = (before[0, settings.changed - 1] + 1) % settings.vocabulary
         everything = torch.ones(1, 1, settings.length, settings.length, dtype=torch.bool)
-        masked, unmasked = (
-            (decoder(after, mask) - decoder(before, mask)).abs().amax(dim=-1)[0].tolist()
-            for mask in (None, everything)
-        )
+        with torch.no_grad():
+            masked, unmasked = (
+                (decoder(after, mask) - decoder(before, mask)).abs().amax(dim=-1)[0].tolist()
+                for mask in (None, everything)
+            )
         return MaskNumbers(changed=settings.changed, masked=masked, unmasked=unmasked)
 
     def judge(self, numbers: MaskNumbers) -> Judgement:
@@ -135,30 +135,6 @@ class Mask(Lab[MaskSettings, MaskNumbers]):
         panel.set_ylabel("largest change of a logit")
         panel.grid(axis="y")
         panel.legend()
-
-
-class _Decoder(nn.Module):
-    """Decoder-only Transformer whose mask is an argument."""
-
-    def __init__(self, settings: MaskSettings) -> None:
-        super().__init__()
-        head = settings.width // 4
-        shape = BlockShape(
-            settings.width, 4, head, head, ffn=2 * settings.width, dropout=0.0, positions="rotary"
-        )
-        self.embedding = nn.Embedding(settings.vocabulary, settings.width)
-        self.blocks = nn.ModuleList(LanguageBlock(shape, causal=True) for _ in range(settings.layers))
-        self.norm = shape.final_norm()
-        self.output = nn.Linear(settings.width, settings.vocabulary)
-
-    @torch.no_grad()
-    def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """Return the logits (B, T, V). mask (B, 1, T, T): which keys each query attends to; None: causal."""
-        x: Tensor = self.embedding(ids)
-        for block in self.blocks:
-            x = block(x, mask)
-        logits: Tensor = self.output(self.norm(x))
-        return logits
 
 
 LAB = Mask()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqloom.models.base import SequenceModel
 from seqloom.models.recurrent import Recurrent
+from seqloom.nn.blocks import BlockShape, LanguageBlock
 from seqloom.nn.cells import RecurrentLayer
 from seqloom.registry import architecture
 from seqloom.run.build import build_neural
@@ -28,6 +29,32 @@ def recurrent_matrix(model: SequenceModel) -> Tensor:
     """Return W of a recurrent decoder with one layer, (D, D)."""
     (layer,) = cast("list[RecurrentLayer]", list(cast(Recurrent, model).decoder.layers))
     return layer.weights().hidden
+
+
+class MaskedDecoder(nn.Module):
+    """Decoder-only Transformer whose mask is an argument."""
+
+    def __init__(self, vocabulary: int, *, width: int, layers: int) -> None:
+        super().__init__()
+        head = width // 4
+        shape = BlockShape(width, 4, head, head, ffn=2 * width, dropout=0.0, positions="rotary")
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.blocks = nn.ModuleList(LanguageBlock(shape, causal=True) for _ in range(layers))
+        self.norm = shape.final_norm()
+        self.output = nn.Linear(width, vocabulary)
+
+    def hidden(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        """Return (B, T, D). mask (B, 1, T, T): which keys each query attends to; None: causal."""
+        x: Tensor = self.embedding(ids)
+        for block in self.blocks:
+            x = block(x, mask)
+        normed: Tensor = self.norm(x)
+        return normed
+
+    def forward(self, ids: Tensor, mask: Tensor | None) -> Tensor:
+        """Return the logits (B, T, V)."""
+        logits: Tensor = self.output(self.hidden(ids, mask))
+        return logits
 
 
 def random_batch(
