@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,13 +35,16 @@ from seqloom.inspect.heads import HeadAttention
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.labels import END
 from seqloom.inspect.lengths import LengthHistograms
+from seqloom.inspect.masks import MaskPicture, mask_picture
 from seqloom.inspect.picture import style_named
+from seqloom.inspect.positions import PositionTables, position_tables
 from seqloom.inspect.searcherror import BeamErrors, SearchErrors
 from seqloom.inspect.searchtree import Node, SearchTree, Survival
 from seqloom.inspect.stacks import Stack, StackSearch, StackStep
 from seqloom.inspect.surprisal import Surprisals
 from seqloom.inspect.trees import syntax_positions
 from seqloom.inspect.trellis import HiddenStates
+from seqloom.inspect.untrained import open_model
 from seqloom.labs.framework.lab import LabFigure
 from seqloom.labs.mask import LAB as MASK
 from seqloom.labs.mask import MaskNumbers
@@ -100,6 +104,15 @@ def gates() -> GateTrace:
         for name in ("encoder 1 forward", "encoder 1 backward", "decoder 1")
     ]
     return GateTrace(tuple(layers))
+
+
+def positions(kind: str, length: int = 24) -> PositionTables:
+    model = open_model(Path("transformer"), ["model.width=24", f"model.positions={kind}"])
+    return position_tables(model, length=length)
+
+
+def masks(name: str, *assignments: str, **options: int) -> MaskPicture:
+    return mask_picture(open_model(Path(name), ["model.width=24", *assignments]), **options)
 
 
 def aligned_pair() -> AlignedPair:
@@ -322,6 +335,11 @@ INSPECTIONS: dict[str, Callable[[], Inspection]] = {
     "heads": lambda: heads(2, 4),
     "heads-many": lambda: heads(3, 8),
     "gates": gates,
+    **{f"positions-{kind}": partial(positions, kind) for kind in ("sinusoidal", "learned", "alibi", "syntax")},
+    "masks": lambda: masks("transformer", padding=4),
+    "masks-prefix": lambda: masks("prefix-lm"),
+    "masks-bigbird": lambda: masks("transformer-bigbird", "model.encoder.block=4", length=64),
+    "masks-linformer": lambda: masks("transformer-linformer", "model.encoder.rank=8"),
     "alignment": aligned_pair,
     "alignment-smallest": lambda: AlignedPair(["a"], ["b"], np.eye(1), np.eye(1), [(0, 0)]),
     "tree": tree,

@@ -16,6 +16,8 @@ from seqloom.cli.inspect_attention import attention
 from seqloom.cli.inspect_confusion import confusion
 from seqloom.cli.inspect_gates import gates
 from seqloom.cli.inspect_hmm import hmm
+from seqloom.cli.inspect_mask import mask
+from seqloom.cli.inspect_positions import positions
 from seqloom.cli.inspect_search import search
 from seqloom.cli.inspect_stacks import stacks
 from seqloom.cli.inspect_translation import alternatives, curves, translation
@@ -38,6 +40,8 @@ app.command(cls=Command)(alternatives)
 app.command(cls=Command)(curves)
 app.command(cls=Command)(attention)
 app.command(cls=Command)(gates)
+app.command(cls=Command)(positions)
+app.command(cls=Command)(mask)
 app.command(cls=Command)(search)
 app.command(cls=Command)(alignment)
 app.command(cls=Command)(stacks)
