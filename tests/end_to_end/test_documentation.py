@@ -62,6 +62,8 @@ _MINUTES = "takes minutes"
 _BENCHMARK = "measures for minutes; tests/unit/benchmarks runs its parts"
 _MAKE = "sets up an environment"
 _SERVER = "needs a server; see tests/unit/serve"
+_LAB = "tests/contracts/test_labs.py runs every lab"
+_NOTES_WITH_LABS = ("from-seq2seq-to-transformer", "lectures-6-7-9", "self-attention")
 _RECORDINGS = "needs recordings and their features; see test_speech.py"
 # By page how a block begins that does not run, or a line of it, and why.
 NOT_RUN: dict[str, dict[str, str]] = {
@@ -106,6 +108,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/guides/studio.md": {"pip install": "starts a server; see tests/unit/studio and tests/browser"},
     "docs/reference/survival.md": {"seqloom data make": "kills a process; see test_kill_and_resume.py"},
     "docs/guides/techniques.md": {"python benchmarks/": _BENCHMARK},
+    **{f"docs/notes/{page}.md": {"seqloom lab run": _LAB} for page in _NOTES_WITH_LABS},
     "docs/guides/training.md": {"seqloom train --config recipes/": "needs Multi30k, and minutes"},
 }
 # Runs that a page uses but does not train.
@@ -118,6 +121,10 @@ RUNS = {
     "runs/untrusted": "transformer",
     "runs/attention": "lstm",
     "runs/bottleneck": "prefix-lm",
+    "runs/hmm": "hmm",
+    "runs/lm": "lm",
+    "runs/lstm-lm": "lstm-lm",
+    "runs/mlm": "mlm",
     "runs/reverse": "transformer",
     "runs/teacher": "transformer",
     "runs/teacher-2": "lstm",

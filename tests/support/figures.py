@@ -24,10 +24,12 @@ from seqloom.inspect.alignment import AlignedPair
 from seqloom.inspect.attention import Attention
 from seqloom.inspect.buckets import ScoresByLength
 from seqloom.inspect.confusion import ConfusionMatrix
+from seqloom.inspect.convergence import alignment_steps, hmm_steps
 from seqloom.inspect.cost import predict
 from seqloom.inspect.cost_measure import Measurement
 from seqloom.inspect.cost_picture import cost_by_length
 from seqloom.inspect.curves import LearningCurves
+from seqloom.inspect.fresh_gradients import STACKS, DepthGradients, GainCurve, GainGradients
 from seqloom.inspect.gates import GateTrace, LayerGates
 from seqloom.inspect.gradient_picture import GradientComparison
 from seqloom.inspect.gradients import Curve, GradientFlow
@@ -113,6 +115,19 @@ def positions(kind: str, length: int = 24) -> PositionTables:
 
 def masks(name: str, *assignments: str, **options: int) -> MaskPicture:
     return mask_picture(open_model(Path(name), ["model.width=24", *assignments]), **options)
+
+
+def gain_curves() -> GainGradients:
+    norms = {gain: tuple(gain**step for step in range(20)) for gain in (0.5, 1.0, 1.6)}
+    return GainGradients(
+        "identity", tuple(GainCurve(gain, gain, curve, curve) for gain, curve in norms.items())
+    )
+
+
+def depth_norms() -> DepthGradients:
+    return DepthGradients(
+        {kind: tuple(10.0 ** (n * place) for n in range(12)) for place, kind in enumerate(STACKS)}
+    )
 
 
 def aligned_pair() -> AlignedPair:
@@ -336,6 +351,10 @@ INSPECTIONS: dict[str, Callable[[], Inspection]] = {
     "heads-many": lambda: heads(3, 8),
     "gates": gates,
     **{f"positions-{kind}": partial(positions, kind) for kind in ("sinusoidal", "learned", "alibi", "syntax")},
+    "gains": gain_curves,
+    "depth": depth_norms,
+    "em-alignment": lambda: alignment_steps(10),
+    "em-hmm": lambda: hmm_steps(20),
     "masks": lambda: masks("transformer", padding=4),
     "masks-prefix": lambda: masks("prefix-lm"),
     "masks-bigbird": lambda: masks("transformer-bigbird", "model.encoder.block=4", length=64),

@@ -14,6 +14,7 @@ from seqloom.cli.figures import check_figure, write_figure
 from seqloom.cli.inspect_alignment import alignment
 from seqloom.cli.inspect_attention import attention
 from seqloom.cli.inspect_confusion import confusion
+from seqloom.cli.inspect_gains import Depth, Gain, GainActivation, show_fresh
 from seqloom.cli.inspect_gates import gates
 from seqloom.cli.inspect_hmm import hmm
 from seqloom.cli.inspect_mask import mask
@@ -52,12 +53,12 @@ app.command(cls=Command)(confusion)
 @app.command(cls=Command)
 def gradients(
     models: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="RUN|CONFIG",
             help="Run directories (best checkpoint) or YAML files (random initialization).",
         ),
-    ],
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File for the curves: .png, .svg, .pdf or .json.")
     ] = None,
@@ -68,6 +69,9 @@ def gradients(
     max_distance: Annotated[
         int, typer.Option(min=1, max=1_000_000, metavar="N", help="Largest distance, in tokens.")
     ] = 50,
+    gain: Gain = None,
+    activation: GainActivation = None,
+    depth: Depth = None,
     set_: SetConfig = None,
     json_: Json = False,
 ) -> None:
@@ -76,8 +80,13 @@ def gradients(
     Reports the norm of the gradient of the loss at step i with respect to the states and inputs at step
     i - distance, on the validation data of each model.
 
-    Example:
+    With --gain or --depth, it needs no data: it builds simple RNNs whose matrix W has eigenvalues of this
+    size, or Transformers with and without residual connections and norms.
+
+    Examples:
       seqloom inspect gradients runs/rnn runs/lstm --out gradients.png
+      seqloom inspect gradients --gain 0.5,1,1.6
+      seqloom inspect gradients --depth 24
     """
     from seqloom.inspect.gradient_picture import GradientComparison
     from seqloom.inspect.gradients import longest_batches, measure_gradients
@@ -85,6 +94,9 @@ def gradients(
     from seqloom.progress import counter
 
     check_figure(out, style, GradientComparison.formats)
+    if show_fresh(models, gain, activation, depth, set_, out=out, style=style, json_=json_):
+        return
+    assert models is not None
     if set_ and all(path.is_dir() for path in models):
         raise SeqloomError("--set needs a YAML file; the options of a run are fixed.", "leave out --set")
     flows, names = [], []

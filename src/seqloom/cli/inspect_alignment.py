@@ -9,7 +9,6 @@ import typer
 
 from seqloom.cli.align import (
     Agree,
-    Iterations,
     Letters,
     Lowercase,
     ModelName,
@@ -20,6 +19,7 @@ from seqloom.cli.align import (
 )
 from seqloom.cli.evaluate_alignment import GoldFrom, read_gold
 from seqloom.cli.figures import check_figure, write_figure
+from seqloom.cli.inspect_em import show_steps
 from seqloom.cli.options import (
     Json,
     PairsFile,
@@ -43,7 +43,12 @@ def alignment(
     target_column: TargetColumn = None,
     model: ModelName = "hmm",
     symmetrise: Symmetrise = "grow-diag-final-and",
-    iterations: Iterations = 5,
+    iterations: Annotated[
+        int,
+        typer.Option(
+            min=1, max=10_000, metavar="N", help="Number of EM iterations of each stage of the model."
+        ),
+    ] = 5,
     agree: Agree = None,
     prior: Prior = 0.01,
     lowercase: Lowercase = False,
@@ -61,19 +66,33 @@ def alignment(
 ) -> None:
     """Align a corpus and show the links of one pair.
 
-    Prints the chosen links, then the posterior probability of each link in both directions.
+    Prints the chosen links, then the posterior probability of each link in both directions. Without a corpus,
+    it shows how IBM 1 converges on three pairs of two words.
 
-    Example:
+    Examples:
       seqloom inspect alignment pairs.tsv --line 7 --out links.png
+      seqloom inspect alignment --iterations 10 --out em.png
     """
     from seqloom.data.report import DataReport
     from seqloom.evaluate.alignment import pharaoh
     from seqloom.inspect.alignment import AlignedPair
+    from seqloom.inspect.convergence import alignment_steps
     from seqloom.statistical.alignment.align import check_names
     from seqloom.statistical.alignment.words import read_words, words_to_ids
 
     check_names(model, symmetrise)
     check_figure(out, style, AlignedPair.formats)
+    if pairs is None and source is None and target is None:
+        others = {
+            "--gold": gold,
+            "--agree": agree,
+            "--source-column": source_column,
+            "--target-column": target_column,
+        }
+        if given := [option for option, value in others.items() if value is not None]:
+            raise SeqloomError(f"{given[0]} needs a corpus.", "give a table of pairs, or --source and --target")
+        show_steps(alignment_steps(iterations), out=out, style=style, json_=json_)
+        return
     references = read_gold(gold, gold_from) if gold else []
     words = list(read_words(data_config(pairs, source, target, source_column, target_column), DataReport()))
     if line > len(words):

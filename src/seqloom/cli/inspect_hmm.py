@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqloom.cli.figures import check_figure, write_figure
+from seqloom.cli.inspect_em import show_steps
 from seqloom.cli.options import Json, Style
 from seqloom.cli.output import new_table, print_json, print_tables
 from seqloom.errors import SeqloomError
@@ -18,8 +19,19 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
 
 
 def hmm(
-    run: Annotated[Path, typer.Argument(help="Run directory of an hmm or hmm-lm model.")],
-    text: Annotated[str, typer.Argument(help="Text to analyse.")],
+    run: Annotated[
+        Path | None,
+        typer.Argument(help="Run directory of an hmm or hmm-lm model.", show_default="none, with --iterations"),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Argument(help="Text to analyse.", show_default="none, with --iterations")
+    ] = None,
+    iterations: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=10_000, metavar="N", help="Show this many EM iterations on three sentences instead."
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File for the trellis: .png, .svg, .pdf, .json or .html."),
@@ -31,12 +43,23 @@ def hmm(
 
     Prints the posterior probability of the states at every word, and the best path (Viterbi).
 
-    Example:
+    Examples:
       seqloom inspect hmm runs/tagger "the cat sleeps" --out trellis.png
+      seqloom inspect hmm --iterations 20 --out em.png
     """
+    from seqloom.inspect.convergence import hmm_steps
     from seqloom.inspect.trellis import HiddenStates
 
     check_figure(out, style, HiddenStates.formats)
+    if iterations is not None:
+        if run is not None:
+            raise SeqloomError(
+                "--iterations shows EM without a run.", "leave out RUN and TEXT, or --iterations"
+            )
+        show_steps(hmm_steps(iterations), out=out, style=style, json_=json_)
+        return
+    if run is None or text is None:
+        raise SeqloomError("No run or no text given.", "give RUN and TEXT, or --iterations N")
     states = _states(run, text)
     if out:
         write_figure(states, out, style=style)

@@ -44,7 +44,7 @@ def mask(
 
     Examples:
       seqloom inspect mask transformer --padding 4 --out mask.png
-      seqloom inspect mask transformer-bigbird --set model.encoder.block=4 --length 64 --out bigbird.png
+      seqloom inspect mask transformer-bigbird --length 512 --out bigbird.png
     """
     from seqloom.inspect.masks import MaskPicture, mask_picture
     from seqloom.inspect.untrained import open_model

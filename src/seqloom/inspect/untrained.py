@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from seqloom.errors import SeqloomError
 from seqloom.run.build import build_neural
-from seqloom.run.config import compose
+from seqloom.run.config import Config, compose
 from seqloom.run.load import load_run
 from seqloom.types import BOS, EOS, UNK, Batch, Vocabularies
 
@@ -34,8 +34,17 @@ def open_model(given: Path, assignments: Sequence[str] = ()) -> nn.Module:
             "give the --out of seqloom train, a YAML file or the name of a model",
         )
     else:
-        tiny = [] if any(one.startswith("model.size=") for one in assignments) else ["model.size=tiny"]
-        config = compose(None, assignments=[f"model.name={given}", *tiny, *assignments])
+        return build_fresh(str(given), assignments)
+    return _build(config)
+
+
+def build_fresh(name: str, assignments: Sequence[str] = ()) -> nn.Module:
+    """Return a model with random weights, in evaluation mode; the size is tiny if none is given."""
+    tiny = [] if any(one.startswith("model.size=") for one in assignments) else ["model.size=tiny"]
+    return _build(compose(None, assignments=[f"model.name={name}", *tiny, *assignments]))
+
+
+def _build(config: Config) -> nn.Module:
     torch.manual_seed(config.train.seed)
     return build_neural(config.model, Vocabularies(VOCABULARY, VOCABULARY, shared=True)).eval()
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import torch
 from pydantic import Field
-from torch import Tensor, nn
 
+from seqloom.inspect.fresh_gradients import norms_by_layer
 from seqloom.inspect.picture import BLUE, GREEN, ORANGE, VERMILLION, Style
 from seqloom.labs.framework.lab import (
     SELF_ATTENTION,
@@ -22,7 +21,6 @@ from seqloom.labs.framework.lab import (
 )
 from seqloom.labs.framework.models import random_batch, untrained_model
 from seqloom.settings import Settings
-from seqloom.training.loss import cross_entropy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -154,17 +152,7 @@ def _norms(settings: DepthSettings, *, residual: bool, norm_place: str) -> list[
         vocabulary=_VOCABULARY,
         seed=settings.seed,
     )
-    inputs: list[Tensor] = []
-
-    def keep(block: nn.Module, arguments: tuple[Tensor, ...]) -> None:
-        inputs.append(arguments[0])
-
-    encoder = model.get_submodule("encoder")
-    for block in encoder.children():
-        block.register_forward_pre_hook(keep)
-    assert batch.target_out is not None
-    loss = cross_entropy(model.hidden(batch), model.output, batch.target_out).total
-    return [float(gradient.norm()) for gradient in torch.autograd.grad(loss, inputs)]
+    return norms_by_layer(model, batch)
 
 
 LAB = Depth()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
 from pydantic import Field
+from torch import Tensor
 
+from seqloom.inspect.fresh_gradients import rate, scale_to_gain
 from seqloom.inspect.gradients import measure_gradients
 from seqloom.inspect.picture import COLORS, Style
 from seqloom.labs.framework.lab import (
@@ -23,7 +24,6 @@ from seqloom.labs.framework.lab import (
     Verdict,
 )
 from seqloom.labs.framework.models import random_batch, recurrent_matrix, untrained_model
-from seqloom.models.base import SequenceModel
 from seqloom.nn.cells import Activation
 from seqloom.settings import Settings
 
@@ -149,7 +149,10 @@ def _measure(settings: VanishSettings, gain: float) -> GainNumbers:
         activation=settings.activation,
         init="orthogonal",
     )
-    _scale_recurrent_matrix(model, settings, gain)
+    matrix = recurrent_matrix(model)
+    if settings.matrix == "gaussian":
+        _draw_gaussian(matrix, settings.seed)
+    scale_to_gain(matrix, gain)
     batch = random_batch(
         sentences=settings.sentences,
         source_length=4,
@@ -158,19 +161,13 @@ def _measure(settings: VanishSettings, gain: float) -> GainNumbers:
         seed=settings.seed,
     )
     curve = measure_gradients(model, [batch], max_distance=settings.steps - 1).curves["hidden"]
-    logarithms = [math.log(ratio) for ratio in curve.ratio if ratio > 0]
-    slope = np.polyfit(np.arange(len(logarithms)), logarithms, 1)[0]
-    return GainNumbers(gain=gain, norms=curve.ratio, rate=math.exp(slope))
+    return GainNumbers(gain=gain, norms=curve.ratio, rate=rate(curve.ratio))
 
 
 @torch.no_grad()
-def _scale_recurrent_matrix(model: SequenceModel, settings: VanishSettings, gain: float) -> None:
-    """Set W of the decoder so that its largest eigenvalue has the size `gain`."""
-    matrix = recurrent_matrix(model)
-    if settings.matrix == "gaussian":
-        random = torch.Generator().manual_seed(settings.seed)
-        matrix.copy_(torch.randn(matrix.shape, generator=random))
-    matrix.mul_(gain / torch.linalg.eigvals(matrix.double()).abs().max())
+def _draw_gaussian(matrix: Tensor, seed: int) -> None:
+    random = torch.Generator().manual_seed(seed)
+    matrix.copy_(torch.randn(matrix.shape, generator=random))
 
 
 LAB = Vanish()
