@@ -193,10 +193,78 @@ def po(random: Random) -> str:
     return end.join(entries)
 
 
+def _html_text(random: Random) -> str:
+    text = _text(random, 5).replace("&", random.choice(("&amp;", "&", "&#38;"))).replace(">", "&gt;")
+    return text + random.choice(("", "\n  ", "&nbsp;", "&lt;", "\t", "<!-- no -->"))
+
+
+def _inline(random: Random, depth: int = 0) -> str:
+    parts = []
+    for _ in range(random.randrange(1, 4)):
+        inner = _inline(random, depth + 1) if depth < 2 else _html_text(random)
+        name = random.choice(("b", "i", "a href='x'", 'span class="y"', "EM"))
+        closing = name.split()[0]
+        parts.append(
+            random.choice(
+                (
+                    *(_html_text(random), _html_text(random), f"<{name}>{inner}</{closing}>"),
+                    *(
+                        "<br>",
+                        "<img src=x>",
+                        f"<code>{_html_text(random)}</code>",
+                        "<a id=q></a>",
+                        f"</{closing}>",
+                    ),
+                    f'<span translate="no">{inner}</span>',
+                )
+            )
+        )
+    return "".join(parts)
+
+
+def html(random: Random) -> str:
+    end = _line_end(random)
+    parts = [random.choice(("", f"<!DOCTYPE html>{end}<html><head><title>{_html_text(random)}</title></head>"))]
+    for _ in range(random.randrange(5)):
+        name = random.choice(("p", "div", "h1", "li", "td", "pre", "script", "style"))
+        inner = "x < y" if name in ("script", "style") else _inline(random)
+        parts.append(f"<{name}>{inner}</{name}>" + random.choice(("", end, _html_text(random))))
+    return "".join(parts) + random.choice(("", "", "<p", "<!-- open", "<a '"))
+
+
+def _xliff_text(random: Random) -> str:
+    text = "".join(part for part in _text(random, 6) if part >= " ")
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def xliff(random: Random) -> str:
+    """Return a file whose targets equal the sources."""
+    is_1 = random.random() < 0.5
+    units = []
+    for number in range(random.randrange(5)):
+        tags = ('<g id="1">', "</g>", '<x id="2"/>') if is_1 else ('<pc id="1">', "</pc>", '<ph id="2"/>')
+        first, second, third = (_xliff_text(random) for _ in range(3))
+        text = random.choice((first, f"{first}{tags[0]}{second}{tags[1]}{third}", f"{first}{tags[2]}{second}"))
+        pair = f"\n  <source>{text}</source>\n  <target>{text}</target>\n"
+        note = random.choice(("", f"<note>{_xliff_text(random)}</note>"))
+        units.append(
+            f'<trans-unit id="u{number}">{pair}{note}</trans-unit>'
+            if is_1
+            else f'<unit id="u{number}"><notes>{note}</notes><segment id="s">{pair}</segment></unit>'
+        )
+    if is_1:
+        head = 'version="1.2"><file source-language="en" target-language="de" datatype="x" original="y"><body>'
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n<xliff {head}{"".join(units)}</body></file></xliff>\n'
+    head = 'xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="de"><file id="f">'
+    return f"<xliff {head}{''.join(units)}</file></xliff>"
+
+
 DOCUMENTS: dict[str, Callable[[Random], str]] = {
     "text": plain_text,
     "markdown": markdown,
     "subtitles": subtitles,
     "json": json_resource,
     "po": po,
+    "html": html,
+    "xliff": xliff,
 }

@@ -260,6 +260,23 @@ GlossaryFile = Annotated[
         rich_help_panel=_DOCUMENTS,
     ),
 ]
+MemoryFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Translation memory (TMX, XLIFF, PO, ...): equal texts are taken from it.",
+        rich_help_panel=_DOCUMENTS,
+    ),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE",
+        help="HTML or JSON file with flags, scores and alignments of all segments, the worst first.",
+        rich_help_panel=_DOCUMENTS,
+    ),
+]
 Protect = Annotated[
     list[str] | None,
     typer.Option(

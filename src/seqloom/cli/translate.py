@@ -26,10 +26,12 @@ from seqloom.cli.options import (
     HeadsColumn,
     Languages,
     Mbr,
+    MemoryFile,
     MinP,
     OutputFile,
     Overwrite,
     Protect,
+    ReportFile,
     Run,
     Sample,
     Samples,
@@ -79,7 +81,7 @@ def translate(
         str,
         typer.Option(
             help="Input format: auto (by suffix), text (lines), conllu, tsv, csv, jsonl, parquet, tmx, ...; "
-            "for documents paragraphs (plain text), markdown, subtitles, po or json."
+            "for documents paragraphs (plain text), markdown, subtitles, po, json, html or xliff."
         ),
     ] = "auto",
     checkpoint: Checkpoint = None,
@@ -117,6 +119,8 @@ def translate(
     expand: Expand = None,
     overwrite: Overwrite = False,
     glossary: GlossaryFile = None,
+    memory: MemoryFile = None,
+    report_file: ReportFile = None,
     protect: Protect = None,
     split: SplitOption = None,
 ) -> None:
@@ -126,8 +130,8 @@ def translate(
     number of its input line and its score: the search score, the expected utility for --mbr, or the
     log-probability for --sample.
 
-    A document (Markdown, SRT, VTT, PO or JSON) is translated if --out is given, or its --format. Everything but
-    its text stays unchanged.
+    A document (Markdown, HTML, SRT, VTT, PO, XLIFF or JSON) is translated if --out is given, or its --format.
+    Everything but its text stays unchanged.
 
     Examples:
       seqloom translate runs/de-en test.de --out test.en

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # imported where used: `seqloom --help` stays quick
     from seqloom.document import DocumentOptions, DocumentResult, LengthLimit
     from seqloom.languages import LanguagePair
 
-_ONLY_DOCUMENTS = ("overwrite", "glossary", "protect", "split")
+_ONLY_DOCUMENTS = ("overwrite", "glossary", "memory", "report_file", "protect", "split")
 _FOR_DOCUMENTS = (
     *("run", "file", "beam", "json_", "format", "checkpoint", "device", "engine", "set_", "threads", "out"),
     *("ensemble", "ensemble_space", "languages", *_ONLY_DOCUMENTS),
@@ -46,7 +46,7 @@ def check_no_document_options(given: Mapping[str, Any]) -> None:
     for name in _ONLY_DOCUMENTS:
         if _is_given(name, given[name]):
             raise SeqloomError(
-                f"--{name} needs a document.",
+                f"--{name.removesuffix('_file')} needs a document.",
                 "name its output with --out, and its --format unless the suffix determines it",
             )
 
@@ -59,16 +59,21 @@ def translate_file(
     format: str, given: Mapping[str, Any], search: Mapping[str, Any], strategy_settings: Mapping[str, Any]
 ) -> None:
     """Translate a document to a file; `given` are the options of the command."""
-    from seqloom.document import DocumentOptions, Glossary, translate_documents
+    from seqloom.document import DocumentOptions, Glossary, TranslationMemory, translate_documents
     from seqloom.document.placeholders import ALWAYS, Kind
+    from seqloom.document.report import check_report, report_of
     from seqloom.document.safe_xml import read_bytes
     from seqloom.document.sentences import Split
-    from seqloom.outputs import write_output
+    from seqloom.outputs import check_can_write, write_output
     from seqloom.progress import counter
 
     out: Path | None = given["out"]
     _check_options(given, strategy_settings)
     require_known("way to split text", given["split"] or "sentences", get_args(Split))
+    report: Path | None = given["report_file"]
+    if report:
+        check_report(report)
+        check_can_write(report)
     for kind in given["protect"] or ():
         require_known("kind of text to protect", kind, _PROTECTED)
     if out is None:
@@ -83,6 +88,8 @@ def translate_file(
         limit=_length_limit(given["run"]),
         placeholders=frozenset([*ALWAYS, *protected]),
         overwrite=given["overwrite"],
+        alignment=report is not None,
+        memory=TranslationMemory.read(given["memory"], languages) if given["memory"] else TranslationMemory(),
         glossary=Glossary.read(given["glossary"], languages) if given["glossary"] else Glossary(()),
     )
     document = options.parse(data, given["file"])
@@ -90,6 +97,8 @@ def translate_file(
     with counter("translated", len(document.segments)) as advance:
         result = translate_documents(translator, [document], options, on_progress=advance)[0]
     write_output(out, result.to_bytes())
+    if report:
+        write_output(report, report_of(result, report))
     _print(result, options, as_json=given["json_"])
 
 
@@ -149,14 +158,25 @@ def _print(result: DocumentResult, options: DocumentOptions, *, as_json: bool) -
 
     kept = Counter(one.reason for one in result.kept)
     terms = term_report([result], options.glossary)
+    memory = sum(one.is_from_memory for one in result.segments)
+    similar = sum(one.match is not None for one in result.segments) - memory
     if as_json:
         of_terms = [{"term": use.term.sources[0], "used": use.used, "missed": use.missed} for use in terms]
-        summary = {"segments": len(result.segments), "skipped": kept, "flags": result.flags, "terms": of_terms}
+        summary = {
+            "segments": len(result.segments),
+            "from_memory": memory,
+            "similar": similar,
+            "skipped": kept,
+            "flags": result.flags,
+            "terms": of_terms,
+        }
         print_json(summary)
         return
     total = len(result.segments)
     skipped = ", ".join(f"{count:,} {reason}" for reason, count in kept.most_common())
     print(f"translated {total:,} segments{skipped and f'; skipped: {skipped}'}", file=sys.stderr)
+    if memory or similar:
+        print(f"memory: {memory:,} equal and {similar:,} similar segments", file=sys.stderr)
     print_flag_counts(result.flags, total)
     for flag, meaning in MEANING.items():
         if count := result.flags.get(flag):

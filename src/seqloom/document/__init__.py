@@ -2,6 +2,7 @@
 
 from seqloom.document.document import Document, DocumentResult, KeptText, TranslatedSegment
 from seqloom.document.glossary import Glossary, Term
+from seqloom.document.memory import Match, TranslationMemory
 from seqloom.document.placeholders import Placeholder, PlaceholderFinder
 from seqloom.document.segments import Segment
 from seqloom.document.sentences import LengthLimit, Split
@@ -19,12 +20,14 @@ __all__ = [
     "Glossary",
     "KeptText",
     "LengthLimit",
+    "Match",
     "Placeholder",
     "PlaceholderFinder",
     "Segment",
     "Split",
     "Term",
     "TranslatedSegment",
+    "TranslationMemory",
     "translate_document",
     "translate_documents",
     "translate_html",

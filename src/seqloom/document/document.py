@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Self, get_args
 
 from seqloom.document.formats import find_format
 from seqloom.document.markup import is_flat, transfer, without_pairs
+from seqloom.document.memory import Match
 from seqloom.document.placeholders import PlaceholderFinder
 from seqloom.document.segments import Atom, Segment, Unit, units_of
 from seqloom.document.sentences import LengthLimit, Split
@@ -28,6 +30,18 @@ class TranslatedSegment:
     text: str  # translation without markup
     flags: tuple[str, ...]  # those of the hypothesis, `split` and `markup`
     place: str = ""  # line, key or identifier in the document
+    match: Match | None = None  # of the translation memory
+
+    @property
+    def is_from_memory(self) -> bool:
+        """Whether the translation is that of an equal text of the memory."""
+        return self.match is not None and self.match.similarity == 100.0 and self.match.target == self.text
+
+    @property
+    def confidence(self) -> float | None:
+        """Mean probability (geometric) of a token; None if the probabilities are not known."""
+        known = self.hypothesis.token_log_probs
+        return math.exp(sum(known) / len(known)) if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +149,17 @@ class Document:
         """Whether there are tags inside segments."""
         return any(segment.has_tags for segment in self.segments)
 
-    def assemble(self, outputs: Sequence[Hypothesis]) -> DocumentResult:
-        """Return the document with each segment replaced by its output, given in the order of the segments."""
+    def assemble(
+        self, outputs: Sequence[Hypothesis], matches: Sequence[Match | None] | None = None
+    ) -> DocumentResult:
+        """Return the document with each segment replaced by its output, given in the order of the segments.
+
+        `matches` are those of a translation memory.
+        """
         expected = len(self.segments)
         assert len(outputs) == expected, f"the document has {expected} segments, got {len(outputs)} outputs"
-        remaining, parts, done = iter(outputs), list[str](), list[TranslatedSegment]()
+        remaining = zip(outputs, matches or [None] * expected, strict=True)
+        parts, done = list[str](), list[TranslatedSegment]()
         for piece in self.pieces:
             if isinstance(piece, str):
                 parts.append(piece)
@@ -159,7 +179,9 @@ def _reason_to_keep(unit: Unit, *, overwrite: bool) -> str:
     return "" if unit.segments or unit.block.is_complete else "no words"
 
 
-def _translated(unit: Unit, outputs: Iterator[Hypothesis]) -> tuple[list[Atom], list[TranslatedSegment]]:
+def _translated(
+    unit: Unit, outputs: Iterator[tuple[Hypothesis, Match | None]]
+) -> tuple[list[Atom], list[TranslatedSegment]]:
     """Return the atoms of a unit with its segments translated, and the segments."""
     atoms, done = list[Atom](), list[TranslatedSegment]()
     previous: TranslatedSegment | None = None  # if it is adjacent
@@ -169,7 +191,7 @@ def _translated(unit: Unit, outputs: Iterator[Hypothesis]) -> tuple[list[Atom], 
             if any(atom.text for atom in piece):
                 previous = None
             continue
-        hypothesis = next(outputs)
+        hypothesis, match = next(outputs)
         text = _rendered(piece, hypothesis)
         flags = (*hypothesis.flags, "split") if piece.is_part else hypothesis.flags
         if previous is not None and _needs_space(previous, text):
@@ -179,7 +201,7 @@ def _translated(unit: Unit, outputs: Iterator[Hypothesis]) -> tuple[list[Atom], 
             moved = without_pairs(piece.atoms, text, unit.block.writer)
             flags = (*flags, "markup")
         atoms += moved
-        previous = TranslatedSegment(piece, hypothesis, text, flags, unit.block.place)
+        previous = TranslatedSegment(piece, hypothesis, text, flags, unit.block.place, match)
         done.append(previous)
     return atoms, done
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal, NamedTuple
 
 from seqloom.decode.pipeline import Progress
 from seqloom.decode.translator import Translator
 from seqloom.document.document import Document, DocumentResult
 from seqloom.document.glossary import Glossary, Term
+from seqloom.document.memory import Match, TranslationMemory
 from seqloom.document.placeholders import ALWAYS, Kind, PlaceholderFinder
 from seqloom.document.segments import Segment
 from seqloom.document.sentences import LengthLimit, Split
@@ -40,6 +41,7 @@ class DocumentOptions:
     limit: LengthLimit | None = None
     placeholders: frozenset[Kind] = frozenset(ALWAYS)
     glossary: Glossary = field(default_factory=lambda: Glossary(()))
+    memory: TranslationMemory = field(default_factory=TranslationMemory)
     overwrite: bool = False  # whether existing translations are replaced
     alignment: bool = False  # whether all outputs have an alignment, not only those with inline markup
 
@@ -59,6 +61,7 @@ class DocumentOptions:
             limit=self.limit,
             placeholders=self.finder,
             overwrite=self.overwrite,
+            is_known=self.memory.__contains__,
         )
 
 
@@ -120,8 +123,24 @@ def translate_documents(
     if options.glossary.terms:
         translator.check(translator.search, {"required"})
     segments = [segment for document in documents for segment in document.segments]
-    outputs = iter(_translate(translator, segments, options, on_progress))
-    return [document.assemble([next(outputs) for _ in document.segments]) for document in documents]
+    found = [options.memory.find(segment.source) for segment in segments]
+    known = [_from_memory(segment, match) for segment, match in zip(segments, found, strict=True)]
+    unknown = [segment for segment, hypothesis in zip(segments, known, strict=True) if hypothesis is None]
+    translated = iter(_translate(translator, unknown, options, on_progress))
+    outputs = iter([next(translated) if hypothesis is None else hypothesis for hypothesis in known])
+    matches = iter(found)
+    return [
+        document.assemble(list(islice(outputs, count)), list(islice(matches, count)))
+        for document in documents
+        for count in [len(document.segments)]
+    ]
+
+
+def _from_memory(segment: Segment, match: Match | None) -> Hypothesis | None:
+    """Return the translation of an equal text; None if there is none, or if the segment has inline markup."""
+    if match is None or match.similarity < 100 or segment.has_tags:
+        return None
+    return Hypothesis(match.target, 0.0)
 
 
 def translate_html(

@@ -100,3 +100,22 @@ def test_wrong_options(
     assert done.code == 2
     assert message in done.err
     assert not Path("out.po").exists()
+
+
+def test_a_memory_and_a_report(runs: Path, command: Command, tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text("<p>a <b>man</b> is running .</p><p>a dog</p>")
+    (tmp_path / "memory.po").write_text('msgid "a dog"\nmsgstr "ein Hund"\n')
+    words = ("--memory", tmp_path / "memory.po", "--report", tmp_path / "report.json", "--languages", "en-de")
+    done = command("translate", runs / "pairs", tmp_path / "a.html", "--out", tmp_path / "b.html", *words)
+    assert done.code == 0, done.err
+    assert (tmp_path / "b.html").read_text().endswith("<p>ein Hund</p>")
+    assert "memory: 1 equal" in done.err
+    rows = json.loads((tmp_path / "report.json").read_text())["segments"]
+    assert {row["source"] for row in rows} == {"a man is running .", "a dog"}
+    (man,) = [row for row in rows if row["source"] != "a dog"]
+    assert 0 < man["confidence"] <= 1
+    assert man["alignment"]
+    wrong = command(
+        "translate", runs / "pairs", tmp_path / "a.html", "--out", tmp_path / "c.html", "--report", "r.md"
+    )
+    assert (wrong.code, "r.md" in wrong.err) == (2, True)

@@ -16,6 +16,8 @@ _MODULES = {
     "subtitles": "subtitles",
     "po": "po",
     "json": "json_file",
+    "html": "html_file",
+    "xliff": "xliff",
 }
 _SUFFIXES = {
     ".md": "markdown",
@@ -25,6 +27,11 @@ _SUFFIXES = {
     ".po": "po",
     ".pot": "po",
     ".json": "json",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".xlf": "xliff",
+    ".xliff": "xliff",
 }
 FORMATS = tuple(_MODULES)
 

@@ -1,0 +1,108 @@
+"""Tags and text of XML and HTML, without any change: the joined pieces are the input."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from seqloom.document.segments import Atom, InPlace
+
+Kind = Literal["text", "start", "end", "empty", "other"]
+
+_TAG = re.compile(r"</?([A-Za-z_][^\s/>]*)(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+>")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\dA-Fa-f]{1,6}|[A-Za-z]\w{1,31});")
+_LINES = re.compile(r"[ \t]*[\r\n]\s*")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_ENDS = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", ">"), ("<!", ">"))
+
+
+class Piece(NamedTuple):
+    """Tag, text, or another part such as a comment."""
+
+    kind: Kind
+    raw: str
+    name: str = ""  # of a tag, without a namespace prefix
+
+    def attribute(self, name: str) -> str | None:
+        """Return the value of an attribute."""
+        match = re.search(rf"\s{re.escape(name)}\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", self.raw)
+        return None if match is None else html.unescape(match[1] or match[2] or match[3] or "")
+
+
+def pieces(text: str) -> Iterator[Piece]:
+    """Yield tags, text and other parts. A part that never ends is text up to the end, as in HTML."""
+    position = 0
+    while position < len(text):
+        start = text.find("<", position)
+        start = len(text) if start < 0 else start
+        if start > position:
+            yield Piece("text", text[position:start])
+        if start == len(text):
+            return
+        piece = _piece(text, start)
+        yield piece
+        position = start + len(piece.raw)
+
+
+def _piece(text: str, start: int) -> Piece:
+    for opening, closing in _ENDS:
+        if text.startswith(opening, start):
+            end = text.find(closing, start + len(opening))
+            return Piece("other", text[start : len(text) if end < 0 else end + len(closing)])
+    match = _TAG.match(text, start)
+    if match is None:
+        is_tag = text[start + 1 : start + 2].isalpha() or text[start + 1 : start + 2] == "/"
+        return Piece("other", text[start:]) if is_tag else Piece("text", "<")
+    kind: Kind = "end" if match[0][1] == "/" else "empty" if match[0].endswith("/>") else "start"
+    return Piece(kind, match[0], match[1].rpartition(":")[2])
+
+
+def element(parts: Sequence[Piece], start: int) -> int:
+    """Return the position after the element that begins at `start`; the end if it is not closed."""
+    if parts[start].kind != "start":
+        return start + 1
+    depth, name = 0, parts[start].name
+    for i in range(start, len(parts)):
+        if parts[i].name == name:
+            depth += (parts[i].kind == "start") - (parts[i].kind == "end")
+        if depth == 0:
+            return i + 1
+    return len(parts)
+
+
+def joined(parts: Sequence[Piece]) -> str:
+    """Return the text of pieces."""
+    return "".join(piece.raw for piece in parts)
+
+
+def text_atoms(text: str, *, collapse: bool) -> Iterator[Atom]:
+    """Yield the atoms of text with entities; with `collapse`, a line break is a space to the model."""
+    position = 0
+    for entity in _ENTITY.finditer(text):
+        yield from _plain(text[position : entity.start()], collapse=collapse)
+        decoded = html.unescape(entity[0])
+        yield Atom(decoded if len(decoded) == 1 and decoded != "\x00" else entity[0], entity[0])
+        position = entity.end()
+    yield from _plain(text[position:], collapse=collapse)
+
+
+def _plain(text: str, *, collapse: bool) -> Iterator[Atom]:
+    position = 0
+    for match in _LINES.finditer(text) if collapse else ():
+        if position < match.start():
+            yield Atom(text[position : match.start()], text[position : match.start()])
+        yield Atom(" ", match[0], "space")
+        position = match.end()
+    if position < len(text):
+        yield Atom(text[position:], text[position:])
+
+
+class MarkupText(InPlace):
+    """Text between tags."""
+
+    def escape_character(self, character: str, source: Sequence[Atom]) -> str:
+        """Escape the characters of tags and entities; leave out characters that XML does not allow."""
+        escaped = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}.get(character)
+        return escaped or _CONTROL.sub("", character)
