@@ -81,7 +81,7 @@ def translate(
         str,
         typer.Option(
             help="Input format: auto (by suffix), text (lines), conllu, tsv, csv, jsonl, parquet, tmx, ...; "
-            "for documents paragraphs (plain text), markdown, subtitles, po, json, html or xliff."
+            "for documents paragraphs (plain text), markdown, subtitles, po, json, html, xliff, docx or odt."
         ),
     ] = "auto",
     checkpoint: Checkpoint = None,
@@ -130,8 +130,8 @@ def translate(
     number of its input line and its score: the search score, the expected utility for --mbr, or the
     log-probability for --sample.
 
-    A document (Markdown, HTML, SRT, VTT, PO, XLIFF or JSON) is translated if --out is given, or its --format.
-    Everything but its text stays unchanged.
+    A document (Markdown, HTML, SRT, VTT, PO, XLIFF, JSON, DOCX or ODT) is translated if --out is given, or its
+    --format. Everything but its text stays unchanged.
 
     Examples:
       seqloom translate runs/de-en test.de --out test.en

@@ -17,7 +17,7 @@ _ICU_START = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal|number|d
 _CONVERSION = r"[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|L|q|j|z|t)?[diouxXeEfFgGaAcsrSC@]"
 # In this order: an earlier kind wins where two begin at the same place.
 _PATTERNS: dict[Kind, str] = {
-    "code": r"(?P<fence>`+)(?!`).+?(?<!`)(?P=fence)(?!`)",
+    "code": r"(?<!`)(?P<fence>`{1,9}+)(?!`).+?(?<!`)(?P=fence)(?!`)",
     "icu": _ICU_START.pattern,  # its end depends on nested braces
     "url": r"\b(?:https?|ftp|file|ssh|git)://[^\s<>\"'`]*[^\s<>\"'`.,;:!?)\]}*_]|\bwww\.[\w-]+\.[^\s<>\"'`]*[\w/]",
     "email": r"(?:mailto:)?\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b",

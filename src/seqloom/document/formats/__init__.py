@@ -18,6 +18,8 @@ _MODULES = {
     "json": "json_file",
     "html": "html_file",
     "xliff": "xliff",
+    "docx": "docx",
+    "odt": "odt",
 }
 _SUFFIXES = {
     ".md": "markdown",
@@ -32,6 +34,8 @@ _SUFFIXES = {
     ".xhtml": "html",
     ".xlf": "xliff",
     ".xliff": "xliff",
+    ".docx": "docx",
+    ".odt": "odt",
 }
 FORMATS = tuple(_MODULES)
 
