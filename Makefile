@@ -10,7 +10,9 @@ DEV := $(VENV)/.installed-dev
 DOCS := $(VENV)/.installed-docs
 BROWSER := $(VENV)/.installed-browser
 
-.PHONY: help setup setup-dev demo test test-slow test-browser lint bench docs clean
+NPM_CLIENTS := translate@3.1.0 libretranslate@1.0.1 libretranslate-ts@0.5.12
+
+.PHONY: help setup setup-dev demo test test-slow test-browser test-clients lint bench docs clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +49,11 @@ test-slow: $(DEV) ## Run all tests
 
 test-browser: $(BROWSER) ## Run the tests of the studio; needs chromium
 	$(BIN)/pytest -n 0 tests/browser
+
+test-clients: $(DEV) ## Test the server with clients from npm, which are installed into a temporary folder
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	npm install --silent --no-audit --no-fund --prefix "$$folder" $(NPM_CLIENTS) && \
+	SEQLOOM_NPM_CLIENTS="$$folder" $(BIN)/pytest -n 0 tests/unit/serve/test_clients.py
 
 lint: $(DEV) ## Run ruff and mypy
 	$(BIN)/ruff check .

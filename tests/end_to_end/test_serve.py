@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support.commands import run_command, run_process
-from support.serving import FIXTURES, TRANSFORMER, ServeProcess, serve_process
+from support.serving import FIXTURES, TRANSFORMER, ServeProcess, events, serve_process
 
 WORDS = ["the", "a", "red", "old", "dog", "cat", "house", "tree", "sees", "likes", "hides", "zebra"]
 PAIR = {"source": "en", "target": "de"}
@@ -63,6 +66,49 @@ def test_outputs_in_random_batches_are_those_of_the_command_line(
     assert [one.status for one in found] == [200] * len(parts)
     texts = [text for one in found for text in one.json["translatedText"]]
     assert texts == expected(lines, run, tmp_path)
+
+
+def test_a_completion_is_that_of_the_command_line(server: ServeProcess) -> None:
+    asked = {"model": "lm", "prompt": "le chien", "temperature": 0, "max_tokens": 6}
+    (choice,) = server.post("/v1/completions", asked).json["choices"]
+    arguments = ("--temperature", 0, "--max-length", 8)
+    generated = run_command("generate", FIXTURES / "lm", "le chien", *arguments).out
+    assert f"le chien{choice['text']}" == generated.rstrip("\n")
+    pieces = events(server.post("/v1/completions", {**asked, "stream": True}))
+    assert "".join(one["choices"][0]["text"] for one in pieces) == choice["text"] and len(pieces) > 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam": 3, "nbest": 2, "scores": True},
+        {"prefix": "le"},
+        {"require": ["chat"], "alignment": True},
+        {"sampling": {"samples": 2, "seed": 5, "temperature": 0.7}},
+        {"forbid": ["le"], "max_length": 5},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_the_command_of_a_response_gives_its_outputs(server: ServeProcess, options: dict[str, Any]) -> None:
+    texts = ["the old dog sees a cat ."]
+    values = server.post("/v1/translate", {"model": "en-de", "texts": texts, **options}).json
+    (output,) = values["outputs"]
+    printed, command = values["reproduce"].split(" | ")
+    (line,) = shlex.split(printed)[2:]
+    done = run_command(*shlex.split(command)[1:], given=f"{line}\n")
+    (hypotheses,) = [json.loads(row)["hypotheses"] for row in done.out.splitlines()]
+    assert [one["text"] for one in hypotheses] == [
+        output["text"],
+        *(one["text"] for one in output["alternatives"]),
+    ]
+    assert hypotheses[0]["score"] == pytest.approx(output["score"], abs=1e-4)
+
+
+def test_a_greedy_translation_streams_its_tokens(server: ServeProcess) -> None:
+    asked = {"model": "en-de", "texts": "the old dog sees a cat .", "beam": 1, "stream": True}
+    *partials, result = events(server.post("/v1/translate", asked))
+    text = result["outputs"][0]["text"]
+    assert len(partials) > 2 and all(text.startswith(one["text"]) for one in partials)
 
 
 def test_a_killed_worker_is_restarted_while_the_other_model_serves(server: ServeProcess) -> None:

@@ -90,7 +90,13 @@ def _copy(task: Task, item: Item, on_partial: Callable[[Partial], None] | None) 
     tokens = tuple(text.split())
     if on_partial is not None:
         for count in range(1, len(tokens) + 1):
-            on_partial(Partial(" ".join(tokens[:count]), tokens[:count], provisional=task.beam != 1))
+            on_partial(
+                Partial(
+                    " ".join(tokens[:count]),
+                    tokens[:count],
+                    provisional=task.sampling is None and task.beam != 1,
+                )
+            )
     count = task.sampling.samples if task.sampling else task.nbest
     probs = (*[-0.5 for _ in tokens], -0.25)
     aligned = tuple((1.0,) for _ in probs) if task.alignment else ()
@@ -114,6 +120,13 @@ class Response(NamedTuple):
     def json(self) -> Any:
         """Body as JSON."""
         return json.loads(self.body)
+
+
+def events(found: Response) -> list[Any]:
+    """Return the server-sent events of a response, without the end."""
+    parts = found.body.decode().split("\n\n")
+    assert parts[-2:] == ["data: [DONE]", ""] and found.headers["content-type"].startswith("text/event-stream")
+    return [json.loads(part.removeprefix("data: ")) for part in parts[:-2]]
 
 
 @dataclass

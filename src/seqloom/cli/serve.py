@@ -9,6 +9,8 @@ import typer
 
 from seqloom.cli.options import ConfigFile, Threads
 
+_COMPARE = "Comparison"
+
 
 def serve(
     context: typer.Context,
@@ -48,6 +50,32 @@ def serve(
     follow: Annotated[
         bool, typer.Option("--follow", help="Serve a new best checkpoint as soon as the run has one.")
     ] = False,
+    shadow: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Run that translates a part of the texts for comparison.",
+            rich_help_panel=_COMPARE,
+        ),
+    ] = None,
+    shadow_share: Annotated[
+        float | None,
+        typer.Option(
+            metavar="P",
+            help="Fraction of the requests to compare.",
+            show_default="0.1",
+            rich_help_panel=_COMPARE,
+        ),
+    ] = None,
+    shadow_report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="HTML page on which the disagreements are written.",
+            show_default="shadow.html",
+            rich_help_panel=_COMPARE,
+        ),
+    ] = None,
 ) -> None:
     """Serve models over HTTP.
 
@@ -84,6 +112,9 @@ def serve(
             "suggestions": _text(suggestions),
             "cors": cors or None,
             "follow": follow or None,
+            "shadow": _text(shadow),
+            "shadow_share": shadow_share,
+            "shadow_report": _text(shadow_report),
         },
     )
     imports = tuple(str(file.resolve()) for file in context.find_root().params["user_modules"] or ())

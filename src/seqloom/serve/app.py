@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from seqloom.serve import contributions, libretranslate, operations
+from seqloom.serve import contributions, libretranslate, openai_api, operations, own_api
 from seqloom.serve.config import ServeConfig
 from seqloom.serve.context import ClientGone, Context, RequestInfo, Route, attach
 from seqloom.serve.errors import ApiError
@@ -22,6 +22,7 @@ from seqloom.serve.keys import Access, ApiKeys
 from seqloom.serve.metrics import Metrics
 from seqloom.serve.model_process import ModelProcess
 from seqloom.serve.models import Models, NewProcess
+from seqloom.serve.shadow import Shadow
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +38,10 @@ def build(
     metrics = Metrics()
     models = Models(config, config.specs(imports), metrics, new_process)
     access = Access(ApiKeys(config.api_keys), config.limits.requests_per_minute)
-    context = Context(config, models, access, metrics)
-    apis = (operations.routes, libretranslate.routes, contributions.routes)
-    app: ASGIApp = Application(context, [route for api in apis for route in api(context)])
+    shadow = Shadow(config, metrics, new_process) if config.shadow else None
+    context = Context(config, models, access, metrics, shadow=shadow)
+    apis = (operations, libretranslate, contributions, own_api, openai_api)
+    app: ASGIApp = Application(context, [route for api in apis for route in api.routes(context)])
     if config.cors:
         app = CORSMiddleware(app, allow_origins=["*"], allow_methods=["*"], allow_headers=["*"])
     return app, context
@@ -64,10 +66,10 @@ class Application:
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         """Start and stop the models, for servers that run the application without `Server`."""
         await receive()
-        await self._context.models.start()
+        await self._context.start()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await self._context.models.stop()
+        await self._context.stop()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:

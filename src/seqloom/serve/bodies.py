@@ -190,6 +190,11 @@ def text_field(fields: Fields, name: str, default: str = "") -> str:
     raise bad_request(f"{name} must be a text.", name)
 
 
+def key_field(fields: Fields) -> str:
+    """Return the API key among the fields; one client calls it `apiKey`."""
+    return text_field(fields, "api_key") or text_field(fields, "apiKey")
+
+
 def number_field(fields: Fields, name: str, default: int, most: int) -> int:
     """Return a field as an integer from 0 to `most`; a text with a number is accepted."""
     text = text_field(fields, name).strip()

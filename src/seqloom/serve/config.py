@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,6 +57,9 @@ class ServeConfig(Settings):
         None, description="addresses of proxies whose X-Forwarded-For names the client, separated by commas"
     )
     follow: bool = Field(False, description="load a new best checkpoint as soon as the run has one")
+    shadow: str | None = Field(None, description="run that translates a part of the texts for comparison")
+    shadow_share: float = Field(0.1, gt=0, le=1, description="fraction of the requests to compare")
+    shadow_report: str = Field("shadow.html", description="page on which the disagreements are written")
     limits: Limits = Field(Limits.model_validate({}), description="limits on requests")
 
     @classmethod
@@ -76,7 +80,9 @@ class ServeConfig(Settings):
                 f"Everybody who can reach {self.host} could use the server.",
                 "give --api-keys FILE, or --no-auth if that is intended",
             )
-        for folder in [folder for folders in self.models.values() for folder in folders]:
+        if self.shadow is not None and len(self.models) > 1:
+            raise SeqloomError("A shadow model is compared with one model.", "serve one run with --shadow")
+        for folder in [*chain.from_iterable(self.models.values()), *filter(None, [self.shadow])]:
             if not (Path(folder) / "config.yaml").is_file():
                 raise SeqloomError(f"{folder} is not a run directory.", "train one with seqloom train")
         if self.suggestions is not None and Path(self.suggestions).suffix not in (".tsv", ".jsonl"):

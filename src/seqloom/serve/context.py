@@ -16,6 +16,7 @@ from seqloom.serve.errors import ApiError, ErrorForm
 from seqloom.serve.keys import Access
 from seqloom.serve.metrics import Metrics
 from seqloom.serve.models import Models, Served
+from seqloom.serve.shadow import Shadow
 from seqloom.serve.translation import Caller
 
 T = TypeVar("T")
@@ -65,13 +66,25 @@ class Context:
     access: Access
     metrics: Metrics
     is_draining: bool = False
-    failure: str = ""  # why the models could not be loaded
+    shadow: Shadow | None = None
     active: int = 0  # requests that are being processed
 
     @property
     def limits(self) -> Limits:
         """Limits on requests."""
         return self.config.limits
+
+    async def start(self) -> None:
+        """Load the models; raise SeqloomError if one of them cannot be loaded."""
+        await self.models.start()
+        if self.shadow is not None:
+            await self.shadow.start(next(iter(self.models.all.values())))
+
+    async def stop(self) -> None:
+        """Stop the models."""
+        if self.shadow is not None:
+            await self.shadow.stop()
+        await self.models.stop()
 
     def admit(self, request: Request, key: str = "") -> Caller:
         """Return the caller of a request; raise if it may not be processed."""

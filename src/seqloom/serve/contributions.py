@@ -7,7 +7,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from seqloom.serve.bodies import Fields, check_text, read_fields, text_field
+from seqloom.serve.bodies import Fields, check_text, key_field, read_fields, text_field
 from seqloom.serve.context import Context, Route, unless_gone
 from seqloom.serve.detect import detect
 from seqloom.serve.errors import ApiError, bad_request, json_response
@@ -37,7 +37,7 @@ class Contributions:
     async def suggest(self, request: Request) -> Response:
         """Append a better translation to the table."""
         fields = await read_fields(request, self._context.limits)
-        self._context.admit(request, text_field(fields, "api_key"))
+        self._context.admit(request, key_field(fields))
         if self._suggestions is None:
             raise ApiError(403, "Suggestions are disabled on this server.", "disabled")
         values = _required(fields, "q", "s", "source", "target")
@@ -52,7 +52,7 @@ class Contributions:
     async def translate_file(self, request: Request) -> Response:
         """Translate a file and return the address of the result."""
         fields = await read_fields(request, self._context.limits)
-        caller = self._context.admit(request, text_field(fields, "api_key"))
+        caller = self._context.admit(request, key_field(fields))
         values, file = _required(fields, "source", "target"), await read_file(fields)
         source, target = values["source"], served_code(values["target"])
         if source.lower() == "auto":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
@@ -26,7 +27,7 @@ class ModelSpec(NamedTuple):
 
     def command(self) -> str:
         """Return the arguments of `seqloom translate` that load this model."""
-        first, *others = self.folders
+        first, *others = map(shlex.quote, self.folders)
         parts = [first, *(f"--ensemble {folder}" for folder in others), f"--engine {self.engine}"]
         if self.checkpoint:
             parts.append(f"--checkpoint {self.checkpoint}")

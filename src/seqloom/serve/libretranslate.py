@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from seqloom.document.formats import FORMATS
-from seqloom.serve.bodies import Fields, check_text, number_field, read_fields, text_field
+from seqloom.serve.bodies import Fields, check_text, key_field, number_field, read_fields, text_field
 from seqloom.serve.context import Context, Route, unless_gone
 from seqloom.serve.detect import Detected, detect
 from seqloom.serve.errors import bad_request, json_response
@@ -22,7 +22,7 @@ from seqloom.serve.jobs import Task
 from seqloom.serve.languages import language_name, served_code
 from seqloom.serve.models import Served
 from seqloom.serve.options import document_options
-from seqloom.serve.schema import libretranslate_schema
+from seqloom.serve.schema import api_schema
 from seqloom.serve.text_files import SUFFIXES
 from seqloom.serve.translation import Caller, TranslatedText, translate_texts
 
@@ -70,7 +70,7 @@ class LibreTranslate:
     async def translate(self, request: Request) -> Response:
         """Translate a text or a list of texts."""
         fields = await read_fields(request, self._limits)
-        caller = self._context.admit(request, text_field(fields, "api_key"))
+        caller = self._context.admit(request, key_field(fields))
         asked = self._asked(fields)
         detected, parts = await self._parts(asked)
         for part in parts:
@@ -161,7 +161,7 @@ class LibreTranslate:
     async def detect(self, request: Request) -> Response:
         """Return the possible languages of a text."""
         fields = await read_fields(request, self._limits)
-        self._context.admit(request, text_field(fields, "api_key"))
+        self._context.admit(request, key_field(fields))
         texts, is_list = self._texts(fields)
         if is_list:
             raise bad_request("q must be a text.", "q")
@@ -172,8 +172,10 @@ class LibreTranslate:
     async def languages(self, request: Request) -> Response:
         """Return the languages with their possible targets."""
         found = self._context.models.targets
+        codes = sorted(self._known_languages())
+        names = {code: language_name(code) for code in codes}
         return json_response(
-            [{"code": code, "name": language_name(code), "targets": targets} for code, targets in found.items()]
+            [{"code": code, "name": names[code], "targets": found.get(code, [])} for code in codes]
         )
 
     async def settings(self, request: Request) -> Response:
@@ -201,7 +203,7 @@ class LibreTranslate:
 
     async def spec(self, request: Request) -> Response:
         """Return the OpenAPI document."""
-        return json_response(libretranslate_schema())
+        return json_response(api_schema())
 
     async def root(self, request: Request) -> Response:
         """Redirect to the list of languages."""

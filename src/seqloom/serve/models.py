@@ -11,7 +11,7 @@ from seqloom.errors import SeqloomError
 from seqloom.languages import LanguagePair
 from seqloom.serve.config import ServeConfig
 from seqloom.serve.errors import ApiError
-from seqloom.serve.jobs import ModelInfo, ModelSpec
+from seqloom.serve.jobs import Item, ModelInfo, ModelSpec, Output, Task
 from seqloom.serve.languages import named_pair, served_code, served_pair
 from seqloom.serve.metrics import Metrics
 from seqloom.serve.model_process import ModelProcess
@@ -21,6 +21,7 @@ from seqloom.types import UNK
 
 _FOLLOW_SECONDS = 2.0  # between looks at the checkpoints of a run
 
+OnTranslated = Callable[[Task, Sequence[Item], Sequence[Output]], None]
 NewProcess = Callable[[ModelSpec, Callable[[], None]], ModelProcess]
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class Served:
         self.scheduler = Scheduler(self.process, limits, self.metrics)
         self.tokenizers: TokenizerPair | None = None
         self.loaded: list[Path] = []  # checkpoints that the process has loaded
+        self.on_translated: OnTranslated | None = None
 
     def _new_process(self) -> ModelProcess:
         return self._process_of(self.spec, self.metrics.restarted)
@@ -133,9 +135,7 @@ class Models:
 
     async def start(self) -> None:
         """Start all models at once; raise SeqloomError if one of them cannot be loaded."""
-        async with asyncio.TaskGroup() as group:
-            for model in self.all.values():
-                group.create_task(model.start())
+        await asyncio.gather(*(model.start() for model in self.all.values()))
         if self._follow:
             self._followers = [asyncio.create_task(follow(model)) for model in self.all.values()]
 

@@ -188,7 +188,10 @@ class Scheduler:
         self._arrived.set()
         try:
             async with asyncio.timeout(None if seconds == math.inf else seconds):
-                return [await one.done for one in submitted]
+                outputs = [await one.done for one in submitted]
+                if on_output is not None:
+                    await asyncio.sleep(0)  # the last outputs are reported before the result
+                return outputs
         finally:
             self._abandon(client, submitted)
 

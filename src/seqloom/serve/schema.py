@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
 from seqloom import __version__
+from seqloom.serve.openai_api import CompletionRequest
+from seqloom.serve.own_models import (
+    ObjectError,
+    ScoreRequest,
+    ScoreResponse,
+    TranslateRequest,
+    TranslateResponse,
+)
 
 _FORM_TYPES = ("application/json", "application/x-www-form-urlencoded")
 
@@ -99,7 +106,8 @@ class Success(BaseModel):
 
 
 _ANY_ERRORS = (400, 403, 408, 413, 415, 429, 500, 503)
-LIBRETRANSLATE = (
+_OWN_ERRORS = (*_ANY_ERRORS, 404, 504)
+OPERATIONS = (
     Operation(
         "post",
         "/translate",
@@ -125,27 +133,34 @@ LIBRETRANSLATE = (
         ("multipart/form-data",),
     ),
     Operation("get", "/download_file/{name}", "Download a translated file", None, None, (404,), (), ("name",)),
+    Operation(
+        "post", "/v1/translate", "Translate with all options", TranslateResponse, TranslateRequest, _OWN_ERRORS
+    ),
+    Operation("post", "/v1/score", "Score given targets", ScoreResponse, ScoreRequest, _OWN_ERRORS),
+    Operation("post", "/v1/completions", "Complete prompts", None, CompletionRequest, _OWN_ERRORS),
+    Operation("get", "/v1/models", "List the models", None, errors=(403, 429)),
+    Operation("get", "/v1/models/{name}", "Describe a model", None, None, (403, 404, 429, 503), (), ("name",)),
     Operation("get", "/health", "Liveness", None),
     Operation("get", "/ready", "Readiness", None, errors=(503,)),
 )
 
 
-def openapi(operations: Sequence[Operation], error: type[BaseModel], title: str) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document of these operations."""
-    models = {one for operation in operations for one in (operation.request, operation.response) if one} | {
-        error
-    }
+def api_schema() -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of the server."""
+    models: set[type[BaseModel]] = {TextError, ObjectError}
+    models |= {one for operation in OPERATIONS for one in (operation.request, operation.response) if one}
     ordered = sorted(models, key=lambda one: one.__name__)
     references, definitions = models_json_schema(
         [(one, "validation") for one in ordered], ref_template="#/components/schemas/{model}"
     )
     schemas = {one: references[one, "validation"] for one in ordered}
     paths: dict[str, dict[str, Any]] = {}
-    for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method] = _described(operation, schemas, schemas[error])
+    for operation in OPERATIONS:
+        error = schemas[ObjectError if operation.path.startswith("/v1/") else TextError]
+        paths.setdefault(operation.path, {})[operation.method] = _described(operation, schemas, error)
     return {
         "openapi": "3.1.0",
-        "info": {"title": title, "version": __version__},
+        "info": {"title": "seqloom", "version": __version__},
         "paths": paths,
         "components": {"schemas": definitions.get("$defs", {})},
     }
@@ -169,8 +184,3 @@ def _described(operation: Operation, schemas: dict[type[BaseModel], Any], error:
         content = {"application/json": {"schema": error if operation.path != "/ready" else {}}}
         found["responses"][str(status)] = {"description": "Error", "content": content}
     return found
-
-
-def libretranslate_schema() -> dict[str, Any]:
-    """Return the OpenAPI document of the API of LibreTranslate."""
-    return openapi(LIBRETRANSLATE, TextError, "LibreTranslate API of seqloom")

@@ -104,7 +104,7 @@ class Server(uvicorn.Server):
         finally:
             starting.cancel()
             failure = (await asyncio.gather(starting, return_exceptions=True))[0]
-            await self._context.models.stop()
+            await self._context.stop()
         log.info("stopped")
         if isinstance(failure, SeqloomError):
             raise failure
@@ -117,11 +117,11 @@ class Server(uvicorn.Server):
 
     async def _start_models(self) -> None:
         try:
-            await self._context.models.start()
+            await self._context.start()
             await asyncio.to_thread(identifier)
-        except* SeqloomError as group:
+        except SeqloomError:
             self.should_exit = True
-            raise group.exceptions[0] from None
+            raise
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -124,16 +124,44 @@ async def translate_texts(
     callbacks = callbacks or Callbacks()
     if callbacks.on_partial is not None and len(prepared.items) == 1:
         task = task.model_copy(update={"stream": True})
-    outputs = await run_items(
-        model,
-        prepared.items,
-        task,
-        caller,
-        on_partial=callbacks.on_partial,
-        on_output=None if callbacks.on_segment is None else prepared.reporter(callbacks.on_segment),
-    )
+    outputs = await _run_prepared(model, prepared, task, caller, callbacks)
     items, outputs = await _forced(model, prepared, outputs, options, task, caller)
+    if model.on_translated is not None:
+        model.on_translated(task, items, outputs)
     return prepared.assemble(items, outputs, options)
+
+
+async def _run_prepared(
+    model: Served, prepared: _Prepared, task: Task, caller: Caller, callbacks: Callbacks
+) -> list[Output]:
+    """Return the outputs of all items; those of segments with inline markup have an alignment, which moves it."""
+    can_align = task.sampling is None and "alignment" in model.info.capabilities
+    report = prepared.reporter(callbacks.on_segment) if callbacks.on_segment and not task.stream else None
+    groups: dict[bool, list[int]] = {}
+    for i, is_tagged in enumerate(prepared.tagged):
+        groups.setdefault(task.alignment or (is_tagged and can_align), []).append(i)
+
+    async def run(alignment: bool, places: list[int]) -> list[Output]:
+        def on_output(position: int, output: Output) -> None:
+            assert report is not None
+            report(places[position], output)
+
+        return await run_items(
+            model,
+            [prepared.items[i] for i in places],
+            task.model_copy(update={"alignment": alignment}),
+            caller,
+            on_partial=callbacks.on_partial if task.stream else None,
+            on_output=on_output if report else None,
+        )
+
+    found = await asyncio.gather(*(run(*group) for group in groups.items()))
+    outputs = {
+        i: output
+        for places, own in zip(groups.values(), found, strict=True)
+        for i, output in zip(places, own, strict=True)
+    }
+    return [outputs[i] for i in range(len(prepared.items))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +171,7 @@ class _Prepared:
     documents: list[Document]
     items: list[Item]
     needed: list[Needed]
+    tagged: list[bool]  # whether the segment of an item has inline markup
 
     @classmethod
     def of(
@@ -156,7 +185,7 @@ class _Prepared:
             documents = [options.parse(text) for text in texts]
         except SeqloomError as error:
             raise bad_request(error.message) from error
-        finder, items, needed = options.finder, list[Item](), list[Needed]()
+        finder, items, needed, tagged = options.finder, list[Item](), list[Needed](), list[bool]()
         for number, document in enumerate(documents):
             prefix, required = constraints[number] if constraints else ("", ())
             if (prefix or required) and len(document.segments) != 1:
@@ -165,7 +194,8 @@ class _Prepared:
                 source, key = segment.source, len(items) + 1
                 items.append(Item(source, model.tokens(source), prefix, required, key=key))
                 needed.append(Needed.of(source, finder, options.glossary))
-        return cls(documents, items, needed)
+                tagged.append(segment.has_tags)
+        return cls(documents, items, needed, tagged)
 
     def reporter(
         self, on_segment: Callable[[int, int, Segment, Hypothesis], None]
@@ -226,7 +256,8 @@ async def _forced(
                 again.append((i, replace(item, required=(*item.required, *required))))
     if not again:
         return items, outputs
-    plain = task.model_copy(update={"stream": False})
+    has_tags = any(prepared.tagged[i] for i, _ in again) and "alignment" in model.info.capabilities
+    plain = task.model_copy(update={"stream": False, "alignment": task.alignment or has_tags})
     forced = await _outputs_or_none(model, [item for _, item in again], plain, caller)
     for (i, item), output in zip(again, forced, strict=True):
         old = prepared.needed[i].missing(outputs[i].hypotheses[0].text, finder)

@@ -56,7 +56,8 @@ def test_languages_are_detected_only_for_auto(server: TestServer) -> None:
 def test_codes_have_several_forms() -> None:
     with copying_server(["en-zh", "en-pt-BR"]) as server:
         codes = {one["code"]: one for one in server.get("/languages").json}
-        assert codes == {"en": {"code": "en", "name": "English", "targets": ["pt-BR", "zh-Hans"]}}
+        assert codes["en"] == {"code": "en", "name": "English", "targets": ["pt-BR", "zh-Hans"]}
+        assert sorted(codes) == ["en", "pt-BR", "zh-Hans"] and codes["pt-BR"]["targets"] == []
         for target in ("ZH", "zh-Hans", "zh-hans", "pb", "pt-BR", "PT_br"):
             assert server.form("/translate", q="a", source="EN", target=target).status == 200, target
 
@@ -119,6 +120,15 @@ def test_a_file_is_translated_and_downloaded(server: TestServer) -> None:
     assert address.startswith(server.url) and "passwd" not in address
     download = server.get(address.removeprefix(server.url))
     assert download.body.decode() == text and "attachment" in download.headers["content-disposition"]
+
+
+def test_subtitles_keep_their_times_and_markup_moves_by_the_alignment(server: TestServer) -> None:
+    text = "1\n00:00:01,000 --> 00:00:02,500\n<i>One</i> two.\n\n2\n00:00:03,000 --> 00:00:04,000\nThree.\n"
+    found = _upload(server, "a.srt", text.encode())
+    times = server.get(found.json["translatedFileUrl"].removeprefix(server.url)).body.decode()
+    assert "00:00:01,000 --> 00:00:02,500" in times and "Three." in times
+    aligned = {task.alignment for task in server.process().tasks[-2:]}
+    assert aligned == {True, False}
 
 
 @pytest.mark.parametrize(
