@@ -25,6 +25,8 @@ from seqloom.serve.reproduce import translate_command
 from seqloom.serve.translation import Callbacks, Caller, TranslatedText, run_items, translate_texts
 from seqloom.types import Hypothesis
 
+_Place = tuple[int | None, int | None]
+
 
 def routes(context: Context) -> list[Route]:
     """Return the routes."""
@@ -228,31 +230,36 @@ class _Work:
             "model": model.name,
             "checkpoint": model.info.checkpoint,
             "engine": "+".join(sorted(frozenset[str]().union(*(text.engines for text in texts)))),
-            "outputs": [self._text(text) for text in texts],
+            "outputs": [self._text(*pair) for pair in zip(self._asked.texts, texts, strict=True)],
             "usage": {"source_tokens": sum(one.tokens for one in items), "target_tokens": sum(target_tokens)},
             "timing": _timing(self._caller),
             "reproduce": translate_command(model.spec, self._task, items),
         }
 
-    def _text(self, text: TranslatedText) -> dict[str, object]:
+    def _text(self, original: str, text: TranslatedText) -> dict[str, object]:
+        segments = text.best.segments
+        sources = _places(original, [one.segment.raw for one in segments])
+        outputs = _places(text.best.text, [one.text for one in segments])
         alternatives = [{"text": one.text, **_scores(one)} for one in text.results[1:]]
         return {
             "text": text.best.text,
             **_scores(text.best),
             "flags": sorted(text.best.flags),
             "alternatives": alternatives,
-            "segments": [self._segment(one) for one in text.best.segments],
+            "segments": [
+                self._segment(one, *places) for one, *places in zip(segments, sources, outputs, strict=True)
+            ],
         }
 
-    def _segment(self, one: TranslatedSegment) -> dict[str, object]:
+    def _segment(self, one: TranslatedSegment, source: _Place, output: _Place) -> dict[str, object]:
         hypothesis, asked = one.hypothesis, self._asked
         values: dict[str, object] = {
             "source": one.segment.source,
-            "source_start": one.segment.start,
-            "source_end": one.segment.end,
+            "source_start": source[0],
+            "source_end": source[1],
             "text": one.text,
-            "start": one.start,
-            "end": one.end,
+            "start": output[0],
+            "end": output[1],
             "score": hypothesis.score,
             "log_prob": hypothesis.log_prob,
             "flags": one.flags,
@@ -273,6 +280,19 @@ def _scores(result: DocumentResult) -> dict[str, float | None]:
         "score": math.fsum(one.score for one in found) / len(found),
         "log_prob": math.fsum(one.log_prob for one in found),
     }
+
+
+def _places(text: str, parts: Sequence[str]) -> list[_Place]:
+    """Return the start and end of each part in a text; None where markup divides it."""
+    places, position = list[_Place](), 0
+    for part in parts:
+        start = text.find(part, position)
+        if start < 0:
+            places.append((None, None))
+            continue
+        position = start + len(part)
+        places.append((start, position))
+    return places
 
 
 def _timing(caller: Caller) -> dict[str, float]:

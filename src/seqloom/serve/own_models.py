@@ -119,11 +119,11 @@ class SegmentResult(BaseModel):
     """Sentence or line of a text, with its place there and in the output."""
 
     source: str
-    source_start: int
-    source_end: int
+    source_start: int | None
+    source_end: int | None
     text: str
-    start: int
-    end: int
+    start: int | None
+    end: int | None
     score: float | None
     log_prob: float | None
     flags: list[str]

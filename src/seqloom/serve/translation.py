@@ -134,7 +134,7 @@ async def translate_texts(
 async def _run_prepared(
     model: Served, prepared: _Prepared, task: Task, caller: Caller, callbacks: Callbacks
 ) -> list[Output]:
-    """Return the outputs of all items; those of segments with inline markup have an alignment, which moves it."""
+    """Return the outputs of all items; with an alignment for inline markup, which moves with its words."""
     can_align = task.sampling is None and "alignment" in model.info.capabilities
     report = prepared.reporter(callbacks.on_segment) if callbacks.on_segment and not task.stream else None
     groups: dict[bool, list[int]] = {}
