@@ -11,3 +11,7 @@ PARQUET_BATCH_BYTES = 1 << 28  # cells of one column that are read together
 DOCUMENT_BYTES = 1 << 29  # per document, and per file of a compressed document or memory
 UNIT_BYTES = 1 << 23  # between two units of a bilingual file
 CATALOG_BYTES = 1 << 28  # per .mo file
+ARCHIVE_MEMBERS = 100_000  # per zip archive
+ARCHIVE_BYTES = 1 << 28  # after decompression, plus the next limit times the size of the archive
+ARCHIVE_RATIO = 100
+WORKBOOK_ROWS = 1 << 20  # per sheet, as in Excel

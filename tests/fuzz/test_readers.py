@@ -7,12 +7,14 @@ import io
 import json
 import struct
 import wave
+import zipfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -70,6 +72,7 @@ PO = (
     'msgid "ein"\nmsgstr "o\\\\ne\\x41\\101"\n\nmsgid "Haus"\nmsgid_plural "H"\n"user"\nmsgstr[0] "house"\n'
     'msgstr[1] "houses"\n\n#~ msgid "zwei"\n#~ msgstr "two"\n'
 )
+SRT = "1\n00:00:01,000 --> 00:00:02,000\n<i>ein\nHaus</i>\n\n2\n00:01:01,000 --> 00:01:02,000\nzwei\n"
 LINKS = "0-0 1-2 2p1\n\n3?3 1-1\n"
 
 
@@ -98,6 +101,37 @@ def mo() -> bytes:
     places = b"".join(struct.pack("<2I", *place) for table in tables for place in table)
     head = struct.pack("<7I", 0x950412DE, 0, len(texts), 28, 28 + 8 * len(texts), 0, 0)
     return head + places + body
+
+
+def arrow(*, new: Callable[..., Any]) -> bytes:
+    columns = {"source": ["ein Haus", "zwei", None], "target": ["a house", "two", "é"], "n": [1, 2, 3]}
+    content, out = pa.table(columns), io.BytesIO()
+    with new(out, content.schema) as writer:
+        writer.write_table(content)
+    return out.getvalue()
+
+
+def workbook() -> bytes:
+    book, out = openpyxl.Workbook(), io.BytesIO()
+    for row in (("source", "target"), ("ein Haus", "a house"), ("zwei", 2)):
+        book.active.append(row)
+    book.save(out)
+    return out.getvalue()
+
+
+def archive() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, text in {
+            "a.tmx": TMX,
+            "x/a.po": PO,
+            "b.de": "a",
+            "b.en": "b",
+            "c.tsv": TSV,
+            "d": "e",
+        }.items():
+            packed.writestr(name, text)
+    return out.getvalue()
 
 
 def wav(*, rate: int = 8000, width: int = 2, channels: int = 1) -> bytes:
@@ -168,6 +202,12 @@ def parallel(path: Path) -> None:
     checked(readers.read_parallel(str(path), str(other), DataReport()))
 
 
+def subtitles(path: Path) -> None:
+    other = path.with_name("other.vtt")
+    other.write_text("WEBVTT\n\n00:01.500 --> 00:03.000\na house\n")
+    checked(readers.read_parallel(str(path), str(other), DataReport()))
+
+
 def features(line: str = "") -> Read:
     def read(path: Path) -> None:
         frames = read_features(f"{path}{line}").frames
@@ -203,6 +243,10 @@ READERS: dict[str, tuple[str, list[bytes], Read]] = {
     "ts": ("a.ts", [QT.encode()], units()),
     "po": ("a.po", [PO.encode()], units()),
     "mo": ("a.mo", [mo()], units()),
+    "arrow": ("a.arrow", [arrow(new=pa.ipc.new_stream), arrow(new=pa.ipc.new_file)], table()),
+    "xlsx": ("a.xlsx", [workbook()], table()),
+    "zip": ("a.zip", [archive()], units()),
+    "subtitles": ("a.srt", [SRT.encode()], subtitles),
     "sources of units": ("a.po", [PO.encode()], sources(source_column=None)),
     "text": ("a.txt", [b"ein Haus\nzwei\n"], sources()),
     "text packed": ("a.gz", [gzip.compress(b"ein Haus\nzwei\n")], sources()),

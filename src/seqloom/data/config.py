@@ -11,7 +11,8 @@ from seqloom.languages import LanguagePair
 from seqloom.settings import Settings
 
 Format = Literal[
-    "auto", "tsv", "csv", "jsonl", "parquet", "text", "conllu", "tmx", "xliff", "po", "mo", "ts"
+    "auto", "tsv", "csv", "jsonl", "parquet", "xlsx", "arrow", "text", "conllu",
+    "tmx", "xliff", "po", "mo", "ts", "subtitles", "zip",
 ]  # fmt: skip
 Part = Literal["train", "valid"]
 
@@ -69,8 +70,8 @@ class DataConfig(Settings):
 
     train: Files = Field(
         (),
-        description="tables (TSV, CSV, JSONL, Parquet, also .gz), TMX, XLIFF, PO, MO or Qt TS files, folders "
-        "or patterns; - = standard input",
+        description="tables (TSV, CSV, JSONL, Parquet, also .gz), XLSX, Arrow, TMX, XLIFF, PO, MO, Qt TS or "
+        "zip files, folders or patterns; - = standard input",
     )
     weights: tuple[PositiveFloat, ...] = Field(
         (), description="relative share of each `train` entry in an epoch; default: every pair once"

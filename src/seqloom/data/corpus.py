@@ -273,7 +273,7 @@ class Corpus:
             raise SeqloomError(
                 f"{file} is in {times} entries of data.train.", "a weighted mixture must contain each file once"
             )
-        sizes = [sum(pairs.get(shard.file, 0) for shard in shards) for shards in parts]
+        sizes = [sum(_pairs_of(shard, pairs) for shard in shards) for shards in parts]
         if 0 in sizes:
             name = (*self.data.train, self.data.source)[sizes.index(0)]
             raise SeqloomError(f"The corpus {name} has no pairs.", "remove it from the mixture")
@@ -335,6 +335,12 @@ class Corpus:
             return TokenStore.write(
                 folder, examples, self._encoder(part, tokenizers, threads=processors()), on_progress=advance
             )
+
+
+def _pairs_of(shard: Shard, pairs: Mapping[str, int]) -> int:
+    """Return the number of pairs of a file, or of all files in an archive."""
+    inside = sum(count for file, count in pairs.items() if file.startswith(f"{shard.file}/"))
+    return pairs.get(shard.file, 0) + inside
 
 
 def keep_standard_input() -> str:

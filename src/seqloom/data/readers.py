@@ -5,10 +5,12 @@ A source that names a feature file next to its table is replaced by a path that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
+from seqloom.data.aligned import aligned_names
+from seqloom.data.archives import open_archive
 from seqloom.data.column_roles import with_tags
 from seqloom.data.columns import ColumnSelection
 from seqloom.data.config import DataConfig, Format, Part
@@ -18,12 +20,14 @@ from seqloom.data.shards import Shard, check_rereadable, corpora
 from seqloom.data.syntax import ConlluSentence, parse_heads, read_conllu
 from seqloom.data.tables import SUFFIXES, TABLES, Malformed, SelectedCells, rows, suffix, table_format
 from seqloom.data.units.reading import has_units, read_units
-from seqloom.data.units.unit import NOT_TEXT
+from seqloom.data.units.subtitles import read_subtitles
+from seqloom.data.units.unit import NOT_TEXT, Unit
 from seqloom.errors import SeqloomError
 from seqloom.languages import LanguagePair
 from seqloom.text.features import is_features, resolve_path
 from seqloom.types import DependencyTree, Example
 
+_NOT_ALONE = ("text", "conllu", "subtitles", "zip")  # formats of files that are no pairs in an archive
 _PEEKED_SOURCES = 10  # number of sources that decide whether a corpus is text
 
 
@@ -72,7 +76,7 @@ def has_features(config: DataConfig) -> bool:
         return False
     try:
         if any(
-            _has_units(shard.file, config.format) for shard in chain.from_iterable(corpora(config, "train"))
+            _is_closed(shard.file, config.format) for shard in chain.from_iterable(corpora(config, "train"))
         ):
             return False
         first = _first_examples(config)
@@ -104,7 +108,7 @@ def is_conllu(path: str) -> bool:
 
 def columns_for(data: DataConfig, path: str, named: Mapping[str, str | None]) -> dict[str, str | None]:
     """Return the columns of a file; those that are not named default to the columns of the training data."""
-    if _has_units(path, data.format):
+    if has_units(_source_format(path, data.format)):
         return dict(named)  # has no columns: an error if any is named
     return {name: column or getattr(data, name) for name, column in named.items()}
 
@@ -124,10 +128,17 @@ def read(
 
     With several target columns (`2,3,4`), the first is the target; the others are in `columns`, unchanged.
     """
+    if table_format(path, format) == "zip":
+        named = {"source_column": source_column, "target_column": target_column}
+        options = DataConfig.checked(
+            {**named, "heads_column": heads_column, "tags_column": tags_column, "languages": languages}, "data"
+        )
+        yield from _archived(path, options, report)
+        return
     if has_units(table_format(path, format)):
         columns = {"source_column": source_column, "target_column": target_column}
         check_has_columns(path, format, {**columns, "heads_column": heads_column, "tags_column": tags_column})
-        yield from _unit_pairs(path, table_format(path, format), languages, report)
+        yield from _unit_pairs(path, read_units(path, table_format(path, format), languages), report)
         return
     others = [column for column in (heads_column, tags_column) if column]
     selection = ColumnSelection(source_column, _names(target_column), others)
@@ -144,15 +155,35 @@ def read(
             report.drop(example, str(fault))
 
 
-def _has_units(path: str, format: Format) -> bool:
-    return has_units(_source_format(path, format))
+def _archived(path: str, config: DataConfig, report: DataReport) -> Iterator[Example]:
+    """Yield the pairs of an archive: of files in pairs, then of single files; others are reported."""
+    with open_archive(path) as archive:
+        pairs = aligned_names(archive.names, config.languages) if config.languages else []
+        paired = {name for pair in pairs for name in pair}
+        for names in [*pairs, *((name,) for name in archive.names if name not in paired)]:
+            file = f"{path}/{names[0]}"
+            if len(names) == 1 and SUFFIXES.get(suffix(names[0]), "text") in _NOT_ALONE:
+                report.total += 1
+                report.skip(Example("", file=file), "file of another format")
+                continue
+            with archive.extracted(*names) as files:
+                own = DataReport()
+                for example in read_shard(config, Shard(*files), own):
+                    if is_features(example.source):
+                        own.drop(replace(example, source=""), "feature file in an archive")
+                    else:
+                        yield replace(example, file=file)
+            report.add(own.moved(file))
 
 
-def _unit_pairs(
-    path: str, format: Format, languages: LanguagePair | None, report: DataReport
-) -> Iterator[Example]:
+def _is_closed(path: str, format: Format) -> bool:
+    """Return whether a file cannot name feature files: units, and archives."""
+    return has_units(_source_format(path, format)) or _source_format(path, format) == "zip"
+
+
+def _unit_pairs(path: str, units: Iterable[Unit], report: DataReport) -> Iterator[Example]:
     """Yield the translated units of a file; the others go to the report with the reason."""
-    for unit in read_units(path, format, languages):
+    for unit in units:
         report.total += 1
         example = Example(unit.source, unit.target, unit.line, path)
         if unit.fault:
@@ -204,6 +235,11 @@ def read_source(
     format = _source_format(path, format)
     if format in ("text", "conllu"):
         sources = _text_sources(path, conllu=format == "conllu")
+    elif format in ("zip", "subtitles"):
+        raise SeqloomError(
+            f"{display_name(path)} cannot be translated line by line: its format is {format}.",
+            "unpack it, or give a text file",
+        )
     elif has_units(format):
         sources = _unit_sources(path, format, languages)
     else:
@@ -293,6 +329,9 @@ def read_parallel(source: str, target: str, report: DataReport) -> Iterator[Exam
     """Yield the pairs of two files with the same number of lines, or of CoNLL-U sentences."""
     if source == target == "-":
         raise SeqloomError("Source and target cannot both be standard input.", "use a file for one of them")
+    if all(_source_format(path, "auto") == "subtitles" for path in (source, target)):
+        yield from _unit_pairs(source, read_subtitles(source, target), report)
+        return
     sources, targets = (_sentences(path, conllu=is_conllu(path)) for path in (source, target))
     number = 0
     for number, (left, right) in enumerate(zip_longest(sources, targets), 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +58,16 @@ class DataReport:
     def add(self, other: DataReport) -> None:
         """Add the counts and lines of another report."""
         self.total += other.total
-        self.lines += other.lines
+        self.lines += [line for line in other.lines if self.counts[line.reason] < LISTED]
         self.counts += other.counts
 
     def drop(self, example: Example, reason: str) -> None:
         """Record a dropped line."""
         self._record(example, reason, dropped=True)
+
+    def moved(self, file: str) -> DataReport:
+        """Return the report with another name of the file."""
+        return DataReport(self.total, [replace(line, file=file) for line in self.lines], self.counts)
 
     def skip(self, example: Example, reason: str) -> None:
         """Record a unit that is not a pair, such as an untranslated one."""

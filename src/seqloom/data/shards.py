@@ -8,6 +8,8 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import NamedTuple
 
+from seqloom.data.aligned import aligned_names
+from seqloom.data.arrow_files import dataset_files
 from seqloom.data.config import DataConfig, Format, Part
 from seqloom.data.tables import SUFFIXES, suffix
 from seqloom.errors import SeqloomError
@@ -28,7 +30,25 @@ def corpora(config: DataConfig, part: Part) -> list[list[Shard]]:
     if source is not None and target is not None:
         return [_aligned(source, target)]
     names = config.train if train else config.valid
-    return [[Shard(file) for file in files(name, config.format)] for name in names]
+    return [_shards(name, config) for name in names]
+
+
+def _shards(name: str, config: DataConfig) -> list[Shard]:
+    """Return the files of a name; in a folder, also pairs of files that differ in a language code."""
+    if not os.path.isdir(name) or config.format != "auto":
+        return [Shard(file) for file in files(name, config.format)]
+    if (saved := dataset_files(Path(name))) is not None:
+        return [Shard(file) for file in saved]
+    pairs = aligned_names(_inside(Path(name)), config.languages) if config.languages else []
+    paired = {file for pair in pairs for file in pair}
+    single = [file for file in _inside(Path(name)) if _is_table(file) and file not in paired]
+    if not pairs and not single:
+        files(name, config.format)  # raises the error
+    return [*(Shard(*pair) for pair in pairs), *map(Shard, single)]
+
+
+def _inside(folder: Path) -> list[str]:
+    return [str(entry) for entry in sorted(folder.iterdir()) if entry.is_file() and entry.name[0] != "."]
 
 
 def _aligned(source: str, target: str) -> list[Shard]:
@@ -49,9 +69,8 @@ def files(name: str, format: Format) -> list[str]:
     """
     path = Path(name)
     if os.path.isdir(name):  # Path.is_dir raises if the name is invalid
-        inside = (entry for entry in sorted(path.iterdir()) if entry.is_file() and entry.name[0] != ".")
-        found = [str(entry) for entry in inside if format != "auto" or _is_table(str(entry))]
-        kind = "TSV, CSV, JSONL or Parquet files" if format == "auto" else "files"
+        found = [file for file in _inside(path) if format != "auto" or _is_table(file)]
+        kind = "tables or translation units" if format == "auto" else "files"
         hint = "list the files, or set data.format" if format == "auto" else "choose another folder"
         if not found:
             raise SeqloomError(f"The folder {name} contains no {kind}.", hint)
@@ -65,7 +84,7 @@ def files(name: str, format: Format) -> list[str]:
 
 
 def _is_table(file: str) -> bool:
-    return SUFFIXES.get(suffix(file), "conllu") != "conllu"
+    return SUFFIXES.get(suffix(file), "conllu") not in ("conllu", "subtitles")
 
 
 def check_rereadable(shards: Iterable[Shard]) -> None:

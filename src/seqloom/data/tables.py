@@ -1,8 +1,8 @@
-"""Selected columns of tables: TSV, CSV, JSONL and Parquet.
+"""Selected columns of tables: TSV, CSV, JSONL, Parquet, Arrow and Excel workbooks.
 
-A column of JSONL or Parquet is a key; `translation.en` selects a key of a nested object. In JSONL the keys
-`source` and `target` are also columns 1 and 2, and the default columns. `seqloom.data.columns` documents the
-rules for the other formats.
+A column of JSONL, Parquet or Arrow is a key; `translation.en` selects a key of a nested object. In JSONL the
+keys `source` and `target` are also columns 1 and 2, and the default columns. `seqloom.data.columns` documents
+the rules for the other formats.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from seqloom.data.arrow_files import load_pyarrow, open_arrow
 from seqloom.data.columns import (
     ColumnPositions,
     ColumnSelection,
@@ -27,6 +28,7 @@ from seqloom.data.columns import (
 from seqloom.data.config import Format
 from seqloom.data.lines import display_name, lines, opened, raw_lines
 from seqloom.data.parquet_pages import unpacked_sizes
+from seqloom.data.workbooks import read_sheets
 from seqloom.errors import SeqloomError
 from seqloom.files import is_special
 from seqloom.limits import COLUMNS, PARQUET_BATCH_BYTES, PARQUET_PAGE_BYTES
@@ -38,6 +40,9 @@ SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
+    ".xlsx": "xlsx",
+    ".xlsm": "xlsx",
+    ".arrow": "arrow",
     ".conllu": "conllu",
     ".tmx": "tmx",
     ".xlf": "xliff",
@@ -47,8 +52,11 @@ SUFFIXES: dict[str, Format] = {
     ".po": "po",
     ".mo": "mo",
     ".ts": "ts",
+    ".srt": "subtitles",
+    ".vtt": "subtitles",
+    ".zip": "zip",
 }
-TABLES: tuple[Format, ...] = ("tsv", "csv", "jsonl", "parquet")
+TABLES: tuple[Format, ...] = ("tsv", "csv", "jsonl", "parquet", "xlsx", "arrow")
 FALLBACK_KEYS = {"1": "source", "2": "target"}
 _TOO_WIDE = f"more than {COLUMNS:,} columns"
 _PARQUET_ROWS = 1024  # read at a time, unless they may be large
@@ -103,7 +111,7 @@ def table_format(path: str, format: Format) -> Format:
     if format == "auto":
         ending = suffix(path)
         format = "tsv" if ending in ("", ".txt") else SUFFIXES.get(ending, "text")
-    if format in ("text", "conllu"):
+    if format in ("text", "conllu", "subtitles"):
         raise SeqloomError(
             f"Unknown table format: {display_name(path)}.",
             "set data.format to tsv, csv, jsonl, tmx, ..., or give two aligned files as source and target",
@@ -119,6 +127,8 @@ def rows(
         rows, select = _json_table(path, selection)
     elif format == "parquet":
         rows, select = _parquet_table(path, selection)
+    elif format == "arrow":
+        rows, select = _arrow_table(path, selection)
     else:
         rows, select = _delimited_table(path, format, selection)
     for row in rows:
@@ -174,6 +184,17 @@ def _csv_rows(path: str) -> Iterator[TableRow]:
         start += len(taken)
 
 
+def _sheet_rows(path: str) -> Iterator[TableRow]:
+    """Yield the rows of the first sheet of a workbook; the other sheets are reported as one row each."""
+    for row in read_sheets(path):
+        if isinstance(row, str):
+            yield TableRow(0, row, None, "other sheet of the workbook")
+        elif len(row.cells) > COLUMNS:
+            yield TableRow(row.number, "", None, _TOO_WIDE)
+        else:
+            yield TableRow(row.number, "\t".join(row.cells), row.cells or None)
+
+
 def _json_rows(path: str) -> Iterator[TableRow]:
     for number, line in enumerate(lines(path), 1):
         if not line.strip():
@@ -199,13 +220,21 @@ def _json_table(path: str, selection: ColumnSelection) -> tuple[Iterator[TableRo
     return rows, _select_by_key(path, keys)
 
 
+def _arrow_table(path: str, selection: ColumnSelection) -> tuple[Iterator[TableRow], CellSelector]:
+    table = open_arrow(path)
+    keys = _parquet_keys(path, selection, table.names)
+    kept = {_root(key, table.names) for key in keys.all} | set(table.texts)
+    rows = (
+        TableRow(number, "", {name: value for name, value in row.items() if name in kept})
+        for number, row in enumerate(table.rows, 1)
+    )
+    return rows, _select_by_key(path, keys)
+
+
 def _parquet_table(path: str, selection: ColumnSelection) -> tuple[Iterator[TableRow], CellSelector]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        hint = "pip install 'seqloom[data]'"
-        raise SeqloomError(f"Reading {path} requires pyarrow, which is not installed.", hint) from error
+    pyarrow = load_pyarrow(path)
+    from pyarrow import parquet
+
     if path == "-" or is_special(path):
         raise SeqloomError(f"Cannot read Parquet from {display_name(path)}, which is a stream.", "use a file")
     damage = (pyarrow.ArrowException, OSError, UnicodeDecodeError)
@@ -345,7 +374,8 @@ def _delimited_table(
     path: str, format: Format, selection: ColumnSelection
 ) -> tuple[Iterator[TableRow], CellSelector]:
     """Return the data rows of a TSV or CSV file and their selector, based on the first rows."""
-    first, rows = _peek(path, _tsv_rows(path) if format == "tsv" else _csv_rows(path))
+    read = {"tsv": _tsv_rows, "xlsx": _sheet_rows}.get(format, _csv_rows)
+    first, rows = _peek(path, read(path))
     layout = TableLayout.of(path, [row.cells for row in first if row.cells], selection)
     if layout.header:
         rows = _without_header(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from seqloom.data.corpus import Corpus
 from seqloom.data.loader import augmented, collator, feeder, local_collator
+from seqloom.data.memory_pairs import Files, file_of
 from seqloom.decode.generation import Generator
 from seqloom.decode.mask_filling import Filler
 from seqloom.decode.translator import Translator
@@ -55,17 +56,17 @@ logger = logging.getLogger(__name__)
 
 _WARM_START = "warm-start.json"
 
-Files = str | Path | Sequence[str | Path] | None
-"""One file, several, or none."""
+Pairs = Files | Iterable[object] | None
+"""One file, several, pairs in memory, or none."""
 
 
 def train(
-    pairs: Files = None,
+    pairs: Pairs = None,
     *,
     out: str | Path,
     source: str | Path | None = None,
     target: str | Path | None = None,
-    valid: Files = None,
+    valid: Pairs = None,
     model: str | None = None,
     size: str | None = None,
     config: str | Path | None = None,
@@ -76,17 +77,21 @@ def train(
 ) -> Translator | Generator | Filler:
     """Train a new run in `out` on tables of pairs, two aligned files or plain text, and load it.
 
+    `pairs` and `valid` are files, or pairs in memory: (source, target) tuples, dicts or a DataFrame, which are
+    kept in a file in the cache, because training reads data more than once.
+
     Return a Translator for pairs, a Generator (`lm`) or a Filler (`mlm`) for text. `settings` holds further
     options by their dotted names, e.g. {"train.max_steps": 1000}. Open options are chosen from the data and for
     a budget of `minutes` (default: 30); with `plan="fixed"`, the default if there is a `config`, they are
     constants. Messages are logged to the `seqloom` logger and, unless `quiet` is set or logging is configured,
     printed on standard error.
     """
+    named = any((settings or {}).get(f"data.{side}_column") for side in ("source", "target"))
     values = {
-        "data.train": pairs,
+        "data.train": file_of(pairs, keep_names=named),
         "data.source": source,
         "data.target": target,
-        "data.valid": valid,
+        "data.valid": file_of(valid, keep_names=named),
         "model.name": model,
         "model.size": size,
         **(settings or {}),

@@ -69,7 +69,7 @@ def test_an_invalid_file_name_is_an_error() -> None:
     ("name", "format", "fragment"),
     [
         ("*.parquet", "auto", r"No file matches .*\*\.parquet"),
-        ("empty", "auto", r"The folder .*empty contains no TSV, CSV, JSONL or Parquet files"),
+        ("empty", "auto", r"The folder .*empty contains no tables or translation units"),
         ("empty", "text", r"The folder .*empty contains no files"),
     ],
 )
