@@ -73,6 +73,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/guides/data.md": {"seqloom data get": "downloads; see tests/unit/data/test_datasets.py"},
     "docs/guides/comparing.md": {
         "seqloom compare": "trains in several processes; see tests/unit/cli/test_compare.py",
+        "zcat eng-deu.tsv.gz": "needs Tatoeba, and minutes",
     },
     "docs/start/first-model.md": {"seqloom demo": f"{_MINUTES}; see tests/unit/test_demo.py"},
     "docs/start/install.md": {"make setup": _MAKE, "python -m venv": _MAKE},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
@@ -10,6 +11,8 @@ from itertools import groupby
 from seqloom.compare.examples import Shown
 from seqloom.compare.page_tables import color
 from seqloom.compare.results import Results, Row
+
+_LONGEST = 300  # characters of an output that are shown
 
 
 def examples(results: Results) -> str:
@@ -22,7 +25,7 @@ def examples(results: Results) -> str:
 
 
 def _example(example: Shown, rows: Sequence[Row]) -> str:
-    words = set(re.findall(r"\w+", example.reference.lower()))
+    words = Counter(re.findall(r"\w+", example.reference.lower()))
     outputs = "".join(
         f'<tr><th class="{color(number)}"><i></i>{escape(row.label)}</th>'
         f"<td>{_marked(example.outputs[row.label], words)}</td>"
@@ -36,9 +39,14 @@ def _example(example: Shown, rows: Sequence[Row]) -> str:
     )
 
 
-def _marked(text: str, words: set[str]) -> str:
-    """Return an output with the words of the reference in bold."""
+def _marked(text: str, words: Counter[str]) -> str:
+    """Return an output with the words of the reference in bold, each at most as often as there."""
     if not text.strip():
         return "<em>empty</em>"
-    pieces = re.split(r"(\w+)", text)
-    return "".join(f"<b>{escape(one)}</b>" if one.lower() in words else escape(one) for one in pieces)
+    left, parts = words.copy(), []
+    for piece in re.split(r"(\w+)", text[:_LONGEST]):
+        is_matched = left[piece.lower()] > 0
+        left[piece.lower()] -= is_matched
+        parts.append(f"<b>{escape(piece)}</b>" if is_matched else escape(piece))
+    rest = len(text) - _LONGEST
+    return "".join(parts) + (f" … <em>and {rest:,} more characters</em>" if rest > 0 else "")

@@ -31,8 +31,8 @@ def bars(rows: Sequence[Row]) -> str:
     ]
     better = "higher is better" if first.higher_is_better else "lower is better"
     note = (
-        f"{first.label} on the test part ({better}), its 95 % bootstrap interval, and the change from the row "
-        "above."
+        f"{first.label} on the test part ({better}), its 95 % bootstrap interval, and the change from the "
+        "model above."
     )
     return f"<div class=bars>{''.join(parts)}</div><p class=note>{escape(note)}</p>"
 

@@ -14,7 +14,6 @@ from seqloom.compare.page import report_page
 from seqloom.compare.results import FailedRun, Results, read_results
 
 COMMAND = "seqloom compare pairs.tsv --out cmp"
-_VOID = {"meta", "i"}
 
 
 class _Text(HTMLParser):
@@ -74,6 +73,13 @@ def test_text_of_the_user_is_escaped(results: Results) -> None:
     assert "<script" not in page and evil in text_of(page).replace(" ", "").replace(
         "script>alert", "script>alert"
     )
+
+
+def test_words_are_bold_as_often_as_in_the_reference(results: Results) -> None:
+    first = results.examples[0]
+    shown = replace(first, reference="a b", outputs=dict.fromkeys(first.outputs, "a a B " + "x" * 400))
+    page = report_page(replace(results, examples=[shown]), COMMAND)
+    assert "<td><b>a</b> a <b>B</b> x" in page and "and 106 more characters" in page and "x" * 301 not in page
 
 
 def test_failures_and_missing_systems_are_shown(results: Results) -> None:
