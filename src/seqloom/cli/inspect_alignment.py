@@ -33,8 +33,11 @@ from seqloom.cli.options import (
 from seqloom.cli.output import print_json
 from seqloom.errors import SeqloomError
 
+_WITHOUT_CORPUS = ("iterations", "out", "style", "json_")  # options that show EM on the toy corpus
+
 
 def alignment(
+    context: typer.Context,
     pairs: PairsFile = None,
     line: Annotated[int, typer.Option(min=1, metavar="N", help="Line of the pair to show, from 1.")] = 1,
     source: Source = None,
@@ -83,14 +86,7 @@ def alignment(
     check_names(model, symmetrise)
     check_figure(out, style, AlignedPair.formats)
     if pairs is None and source is None and target is None:
-        others = {
-            "--gold": gold,
-            "--agree": agree,
-            "--source-column": source_column,
-            "--target-column": target_column,
-        }
-        if given := [option for option, value in others.items() if value is not None]:
-            raise SeqloomError(f"{given[0]} needs a corpus.", "give a table of pairs, or --source and --target")
+        _refuse_other_options(context)
         show_steps(alignment_steps(iterations), out=out, style=style, json_=json_)
         return
     references = read_gold(gold, gold_from) if gold else []
@@ -125,3 +121,14 @@ def alignment(
         print(pharaoh(chosen))
         for i, j in chosen:
             print(f"{pair.source[i]}\t{pair.target[j]}\t{forward[i, j]:.3f}\t{backward[i, j]:.3f}")
+
+
+def _refuse_other_options(context: typer.Context) -> None:
+    """Raise for an option that has no effect without a corpus."""
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE" and name not in _WITHOUT_CORPUS:
+            raise SeqloomError(
+                f"{parameter.opts[0]} needs a corpus.", "give a table of pairs, or --source and --target"
+            )

@@ -75,6 +75,8 @@ def test_the_commands_print_write_and_refuse(command: Command, tmp_path: Path) -
     for options, message in (
         (("alignment", "--gold", "x"), "--gold needs a corpus"),
         (("alignment", "--no-agree"), "--agree needs a corpus"),
+        (("alignment", "--model", "hmm"), "--model needs a corpus"),
+        (("alignment", "--iterations", 2, "--prior", 0.5), "--prior needs a corpus"),
         (("hmm",), "No run or no text"),
         (("hmm", tmp_path), "No run or no text"),
         (("hmm", tmp_path, "a", "--iterations", 2), "without a run"),
