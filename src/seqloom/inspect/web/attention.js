@@ -80,7 +80,7 @@ function wall(doc, ui, set, more) {
   const sharpest = sharpestHead(doc).join();
   const aligning = more.alignmentHead?.join();
   const chosen = ui.head?.join() ?? "";
-  return html`<h3>Heads</h3>
+  return html`<h2>Heads</h2>
     <div class="wall" role="group" aria-label="Heads">
       <button class="thumb mean" aria-pressed=${chosen === ""} @click=${() => set({ head: null })}>
         <svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true"><image href=${heatImage(meanOf(doc), largest(meanOf(doc)))} width="1" height="1" preserveAspectRatio="none"></image></svg>

@@ -8,7 +8,7 @@ export function figureOf({ title, description, picture, table, name }, ui, set) 
   const id = `figure-${name}`;
   return html`<figure class="figure" aria-labelledby=${id}>
     <figcaption>
-      <h3 id=${id}>${title}</h3>
+      <h2 id=${id}>${title}</h2>
       <p>${description}</p>
     </figcaption>
     <div class="picture" data-picture=${name}>${picture}</div>

@@ -62,11 +62,11 @@ export function drawStacks(doc, ui, set) {
         rows: steps.map(step => [doc.source.slice(step.start, step.stop).join(" "), step.target.join(" "), decimal(step.score, 4), decimal(step.future, 4), step.rank]),
       }),
     }, ui, set)}
-    <h3>Stacks</h3>${tableOf({
+    <h2>Stacks</h2>${tableOf({
       caption: "Hypotheses by number of covered words", head: ["words", "offered", "made", "recombined", "pruned", "kept", "coverages"],
       rows: doc.stacks.map(one => [String(one.words), one.offered, one.made, one.recombined, one.pruned, one.kept, one.coverages]),
     })}
-    <h3>Future cost</h3>${tableOf({
+    <h2>Future cost</h2>${tableOf({
       caption: "Estimated score of every span: its first word, and its length", head: ["from", ...doc.source.map((_, i) => String(i + 1))],
       rows: doc.future.map((row, i) => [doc.source[i], ...doc.source.map((_, n) => (row[n] === undefined ? "" : decimal(row[n])))]),
     })}`;

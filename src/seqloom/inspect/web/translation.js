@@ -65,8 +65,8 @@ function panel(doc, one, t, ui, set, act, more) {
     if (text.trim()) act.forceText(one.tokens.slice(0, t), text);
   };
   return html`<section class="panel" aria-label="Alternatives" @keydown=${event => event.key === "Escape" && set({ place: null })}>
-    <div class="panel-head"><h3>${before ? html`After “<bdi>${before}</bdi>”` : "At the beginning"}${list
-      ? html` <span class="muted">entropy ${decimal(list.entropy)} nats</span>` : nothing}</h3>
+    <div class="panel-head"><h2>${before ? html`After “<bdi>${before}</bdi>”` : "At the beginning"}${list
+      ? html` <span class="muted">entropy ${decimal(list.entropy)} nats</span>` : nothing}</h2>
       <button class="quiet" @click=${() => set({ place: null })} aria-label="Close">✕</button></div>
     ${list ? html`<div class="scroll"><table class="alternatives"><thead><tr><th scope="col">Rank</th><th scope="col">Token</th>
       <th scope="col">Probability</th><th scope="col">The model continues</th><th scope="col">log P</th></tr></thead>

@@ -100,8 +100,8 @@ function view(found) {
   if (!found || !shown) return html`<p class="muted">${found ? "" : "Loading the model …"}</p>`;
   if (!DRAWINGS[shown.view]) return nothing;
   const more = {
-    alternatives: documents.get("alternatives"), free: documents.get("free"), alignmentHead: found.alignment_head,
-    others: documents.get("other-curves") ? [documents.get("other-curves")] : [],
+    alternatives: documents.fresh("alternatives"), free: documents.fresh("free"), alignmentHead: found.alignment_head,
+    others: documents.fresh("other-curves") ? [documents.fresh("other-curves")] : [],
   };
   return DRAWINGS[shown.view](shown, state, set, act, more);
 }

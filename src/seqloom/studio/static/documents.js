@@ -13,6 +13,12 @@ export class Documents {
     return this.slots.get(slot)?.document ?? null;
   }
 
+  // The document of a slot, unless a newer one is on its way.
+  fresh(slot) {
+    const one = this.slots.get(slot);
+    return one && !one.busy ? one.document ?? null : null;
+  }
+
   error(slot) {
     return this.slots.get(slot)?.error ?? null;
   }
@@ -38,11 +44,12 @@ export class Documents {
     if (before?.key === key) return;
     before?.controller?.abort();
     if (this.kept.has(key)) {
-      this.slots.set(slot, { key, document: this.kept.get(key) });
+      this.slots.set(slot, { key, run: fields.run, document: this.kept.get(key) });
       return;
     }
     const controller = new AbortController();
-    const one = { key, document: before?.document?.view === view ? before.document : null, busy: true, controller };
+    const stays = before?.document?.view === view && before.run === fields.run; // never under the name of another run
+    const one = { key, run: fields.run, document: stays ? before.document : null, busy: true, controller };
     this.slots.set(slot, one);
     try {
       const found = await ask(view, fields, controller.signal);

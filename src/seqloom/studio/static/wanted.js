@@ -45,7 +45,7 @@ function fieldsOf(state, documents, wanted, ofRun) {
 function forcedTarget(state, documents, wanted, ofRun) {
   if (!state.prefix.length || state.kind === "encoder") return null;
   wanted.forced = ofRun("translation", translationFields(state, state.prefix));
-  return documents.get("forced")?.hypotheses[0].tokens.filter(token => token !== "</s>") ?? null;
+  return documents.fresh("forced")?.hypotheses[0].tokens.filter(token => token !== "</s>") ?? null;
 }
 
 function compare(state, documents, wanted, ofRun) {
@@ -53,7 +53,7 @@ function compare(state, documents, wanted, ofRun) {
   const fields = compacted({ text: state.text, beam: state.beam });
   wanted.main = ofRun("translation", fields);
   wanted.second = ofRun("translation", fields, other);
-  const [first, second] = [documents.get("main"), documents.get("second")];
+  const [first, second] = [documents.fresh("main"), documents.fresh("second")];
   if (first?.view !== "translation" || second?.view !== "translation") return;
   const texts = [first, second].map(doc => doc.hypotheses[0].text);
   wanted["score-first"] = ofRun("score", { text: state.text, target: texts[0] }, other);
@@ -69,8 +69,8 @@ function compare(state, documents, wanted, ofRun) {
 
 export function compareView(state, documents) {
   const names = [state.run, state.other ?? state.run];
-  const docs = ["main", "second", "score-first", "score-second"].map(slot => documents.get(slot));
-  const error = documents.error("second");
+  const docs = ["main", "second", "score-first", "score-second"].map(slot => documents.fresh(slot));
+  const error = ["main", "second"].map(slot => documents.error(slot)).find(Boolean);
   if (error) return html`<div class="error" role="alert"><p>${error.message}</p></div>`;
-  return drawCompare(names, docs, [documents.get("continued-first"), documents.get("continued-second")]);
+  return drawCompare(names, docs, [documents.fresh("continued-first"), documents.fresh("continued-second")]);
 }
