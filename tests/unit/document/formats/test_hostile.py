@@ -60,6 +60,7 @@ def test_damaged_documents(format: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("format", DOCUMENTS)
 def test_1000_damaged_documents(format: str) -> None:
     _check_damaged(format, seed=2, count=1000)
