@@ -189,3 +189,18 @@ def test_the_copied_command_prints_the_document(open_page: OpenPage) -> None:
     page.click("text=Share")
     page.click("text=Copy as Python")
     assert json.dumps(TEXT) in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_the_copied_command_has_the_forced_target(open_page: OpenPage, studio: StudioServer) -> None:
+    fields = {"run": "transformer", "text": TEXT}
+    free = studio.request("/api/translation", fields).json()["hypotheses"][0]
+    prefix = free["tokens"][:1]
+    forced = studio.request("/api/translation", {**fields, "prefix_tokens": prefix}).json()["hypotheses"][0]
+    state = STATE.format(view="attention", run="transformer") + f"&prefix={json.dumps(prefix)}"
+    page = open_page(state)
+    page.wait_for_selector(".heatmap")
+    page.wait_for_selector("main[aria-busy=false]")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("text=Share")
+    page.click("text=Copy as command")
+    assert f"--target '{forced['text']}'" in page.evaluate("navigator.clipboard.readText()")

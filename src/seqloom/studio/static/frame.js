@@ -53,6 +53,7 @@ function shareMenu(app, act) {
   const wanted = app.documents().slots.get("main");
   const [view, fields] = wanted?.key ? JSON.parse(wanted.key) : ["model", {}];
   const { run: _, ...given } = fields;
+  const forced = app.documents().fresh("forced")?.hypotheses[0].text;
   const copy = async text => {
     await navigator.clipboard.writeText(text);
     act.notify("Copied.");
@@ -68,7 +69,7 @@ function shareMenu(app, act) {
   };
   const page = document.getElementById("page");
   return html`<div role="group" aria-label="Share" @keydown=${event => event.key === "Escape" && menu(app, act, false)}>
-    <button @click=${() => copy(command(app.state, run.folder, given))}>Copy as command</button>
+    <button @click=${() => copy(command(app.state, run.folder, forced))}>Copy as command</button>
     <button @click=${() => copy(python(view, run.folder, given))}>Copy as Python</button>
     <button @click=${() => copy(location.href)}>Copy the address</button>
     <button @click=${() => save(() => savePage(wanted.document, `${run.name}: ${app.state.text ?? ""}`, app.state))}>Save as HTML</button>

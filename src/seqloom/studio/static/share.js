@@ -4,8 +4,8 @@ import { compacted, phrases } from "./state.js";
 
 const quoted = text => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-// The command that prints the document which is shown.
-export function command(state, folder, fields) {
+// The command that prints the document which is shown; `target` is the output of a forced beginning.
+export function command(state, folder, target) {
   const view = { translate: "translation" }[state.view] ?? state.view;
   const words = ["seqloom", "inspect", view, quoted(folder)];
   if (view === "curves") return `seqloom inspect curves ${quoted(folder)} --json`;
@@ -20,7 +20,7 @@ export function command(state, folder, fields) {
     for (const word of phrases(state.require)) words.push("--require", quoted(word));
     for (const word of phrases(state.forbid)) words.push("--forbid", quoted(word));
   }
-  if (view === "attention" && fields?.target_tokens) words.push("--target", quoted(state.targetText ?? ""));
+  if (view === "attention" && target !== undefined) words.push("--target", quoted(target));
   if (state.checkpoint) words.push("--checkpoint", quoted(state.checkpoint));
   words.push("--json");
   return words.join(" ");
