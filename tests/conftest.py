@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import hypothesis
 import pytest
@@ -12,6 +13,9 @@ import torch
 
 from support.commands import Command, run_command, run_process
 from support.runs import SharedRuns
+
+# `make test-browser` installs playwright; without it the modules of tests/browser cannot be imported.
+collect_ignore = [] if find_spec("playwright") else ["browser"]
 
 torch.set_num_threads(1)  # the models here are so small that waking a second thread costs more than it gives
 

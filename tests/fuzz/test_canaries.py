@@ -24,6 +24,7 @@ import torch
 import yaml
 from safetensors.torch import save
 
+from seqloom import registry
 from seqloom.data.datasets import dataset
 from seqloom.errors import SeqloomError
 from seqloom.export.marian.load import import_marian
@@ -575,8 +576,11 @@ def test_no_canary_fires(name: str, nest: Nest, alarms: list[str], little_memory
 
 
 @pytest.mark.parametrize("name", [name for name, canary in CANARIES.items() if canary.careless])
-def test_every_canary_can_fire(name: str, nest: Nest, alarms: list[str]) -> None:
+def test_every_canary_can_fire(
+    name: str, nest: Nest, alarms: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every canary fires in unsafe code; otherwise the test above could not fail."""
+    monkeypatch.setattr(registry, "_IMPORTED", set())  # no other test imports these files in its processes
     canary = CANARIES[name]
     canary.plant(nest)
     assert canary.careless

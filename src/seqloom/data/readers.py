@@ -263,7 +263,7 @@ def check_has_columns(path: str, format: Format, columns: Mapping[str, str | Non
     if selected and not is_table(path, format):
         raise SeqloomError(
             f"{display_name(path)} is not a table, so {selected} cannot be used.",
-            "remove the option, or set the format (tsv, csv, jsonl, parquet) if the file is a table",
+            "remove the option, or set --format (tsv, csv, jsonl, parquet) if the file is a table",
         )
 
 

@@ -128,6 +128,8 @@ def test_the_cost_as_json(config: Path, capsys: pytest.CaptureFixture[str]) -> N
         "features": False,
         "shared": True,
         "tags": [],
+        "outputs": "tokens",
+        "word_starts": None,
         "from": "text.vocab_size, an upper bound",
     }
     for key in ("parameters", "forward_per_token", "backward_per_token", "kept_per_token"):
