@@ -135,6 +135,7 @@ def _print_next(console: Console, task: DemoTask, data: DemoData, run: Path) -> 
             _unused_path(Path("runs/mine")),
         ),
     }
+    commands["Look inside, in a browser:"] = _command("studio", run)
     console.print("\n[bold]Try next[/bold]")
     for purpose, command in commands.items():
         console.print(f"\n  {purpose}\n    {command}", markup=False, soft_wrap=True)

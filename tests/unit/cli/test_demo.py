@@ -99,6 +99,7 @@ def test_it_prints_commands_for_the_shell_it_runs_in(fake: FakeDemo) -> None:
             *(".venv/bin/seqloom", "train", "runs/the first-data/train.tsv"),
             *("--config", "runs/the first/config.yaml", "--out", "runs/mine"),
         ],
+        [".venv/bin/seqloom", "studio", "runs/the first"],
     ]
 
 
