@@ -14,7 +14,8 @@ from seqloom.data.lines import cannot_read
 from seqloom.errors import SeqloomError
 from seqloom.limits import ARCHIVE_BYTES, ARCHIVE_MEMBERS, ARCHIVE_RATIO
 
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
+# What zipfile raises for a damaged file, or one with a compression or encryption that it does not know.
+ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 _ENCRYPTED = 1  # bit of the flags of a member
 
 
@@ -44,7 +45,7 @@ class Archive:
         try:
             with self._file.open(self._members[name]) as member, out.open("wb") as copy:
                 shutil.copyfileobj(member, copy)
-        except _DAMAGE as error:
+        except ZIP_ERRORS as error:
             raise SeqloomError(
                 f"{name} in {self.path} cannot be read: {error}.", "download or pack the archive again"
             ) from error
@@ -58,7 +59,7 @@ def open_archive(path: str, what: str = "a zip archive") -> Iterator[Archive]:
         file = zipfile.ZipFile(path)
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise cannot_read(path, error) from error
-    except _DAMAGE as error:
+    except ZIP_ERRORS as error:
         raise SeqloomError(f"{path} is not {what}, or is incomplete.", "download or write it again") from error
     with file:
         yield Archive(path, file)

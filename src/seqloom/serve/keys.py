@@ -73,7 +73,7 @@ def _digest(key: str) -> bytes:
 
 
 class RateLimiter:
-    """At most so many requests a minute per client: a bucket that fills up at a constant rate."""
+    """Limit on the requests per minute of each client: a bucket that fills up at a constant rate."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = per_minute, clock

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import zipfile
-import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
+from seqloom.data.archives import ZIP_ERRORS
 from seqloom.document.formats.base import check_size
 from seqloom.document.safe_xml import parse_xml_bytes
 from seqloom.errors import SeqloomError
@@ -14,17 +15,16 @@ from seqloom.limits import DOCUMENT_BYTES
 
 SEPARATOR = "\x00"  # no XML contains it
 _MOST_FILES = 20_000
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 
 
-class ZippedXml:
+class ZippedXml(ABC):
     """Format of ZIP files with XML parts. Subclasses choose the parts and implement `parse`."""
 
     description: str  # of the files, for error messages
 
+    @abstractmethod
     def is_part(self, name: str) -> bool:
         """Return whether a file of the ZIP file has text to translate."""
-        raise NotImplementedError
 
     def decode(self, data: bytes, name: str) -> str:
         """Return the text of all parts."""
@@ -45,7 +45,7 @@ class ZippedXml:
                     for info in old.infolist():
                         is_changed = info.filename in changed
                         new.writestr(info, changed[info.filename].encode() if is_changed else old.read(info))
-            except _DAMAGE as error:
+            except ZIP_ERRORS as error:
                 raise self._damaged(name, error) from error
             return target.getvalue()
 
@@ -59,7 +59,7 @@ class ZippedXml:
                 for info in file.infolist():
                     if self.is_part(info.filename):
                         yield info.filename, _text(file, info, name)
-        except _DAMAGE as error:
+        except ZIP_ERRORS as error:
             raise self._damaged(name, error) from error
 
     def _damaged(self, name: str, error: Exception) -> SeqloomError:
