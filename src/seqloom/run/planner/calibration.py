@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,7 +40,7 @@ class Speed:
 def measure_speed(config: Config, data: DataFacts, seconds: float = SECONDS) -> Speed:
     """Train the model of a configuration on random batches of the data's lengths for a few seconds."""
     device = choose_device(config.train.device)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _threads(config.train.threads) as threads:
         torch.manual_seed(0)
         vocabularies = _vocabularies(config, data)
         model = build_neural(config.model, vocabularies).to(device).train()
@@ -61,8 +63,19 @@ def measure_speed(config: Config, data: DataFacts, seconds: float = SECONDS) -> 
         rows=len(batch.source) * config.train.accumulate,
         parameters=parameters,
         memory_mb=peak_memory_mb(),
-        threads=torch.get_num_threads(),
+        threads=threads,
     )
+
+
+@contextmanager
+def _threads(threads: int | None) -> Iterator[int]:
+    """Use the threads of the training, by default those of the process, and yield their number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield threads or before
+    finally:
+        torch.set_num_threads(before)
 
 
 def rows_per_update(config: Config, data: DataFacts) -> int:

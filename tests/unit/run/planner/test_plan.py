@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from seqloom.errors import SeqloomError
 from seqloom.run.config import from_options, with_options
@@ -159,6 +160,14 @@ def test_a_budget_measures_the_speed(sentences: dict[str, Any], monkeypatch: pyt
     assert plan.prediction.updates == 20 * 60 * 9  # 90 % of the time
     assert plan.prediction.epochs == pytest.approx(10_800 * 10 / 300)
     assert plan.as_dict()["prediction"]["minutes"] == 20
+
+
+def test_the_speed_is_measured_with_the_threads_of_the_training(sentences: dict[str, Any]) -> None:
+    before = torch.get_num_threads()
+    tree = with_options(sentences, {"model.size": "tiny", "train.threads": before + 1})
+    speed = measure_speed(from_options(tree), measure([Example("a b", "c d")] * 9), seconds=0.01)
+    assert speed.threads == before + 1
+    assert torch.get_num_threads() == before
 
 
 def test_a_slow_machine_gets_smaller_batches(
