@@ -19,7 +19,7 @@ from seqloom.statistical.phrase.extract import MONOTONE, OTHER, SWAP, orientatio
 from seqloom.statistical.phrase.features import FEATURES, REORDERING
 from seqloom.statistical.phrase.forced import force_decode
 from seqloom.statistical.phrase.nbest import derivations
-from seqloom.statistical.phrase.stacks import Limits
+from seqloom.statistical.phrase.stacks import StackLimits
 from seqloom.statistical.phrase.table import PhraseTable, build_table
 from seqloom.types import BOS, EOS, UNK
 
@@ -255,7 +255,7 @@ def test_unlimited_search_contains_every_derivation(seed: int, jump: int | None)
     table = draw(seed, sentences=4).table(longest=2)
     source = [random.choice((*WORDS, 15)) for _ in range(4)]  # 15 is in no phrase
     weights = np.array([random.uniform(-0.2, 1) for _ in FEATURES])
-    unlimited = Limits(stack=None, pops=None, threshold=None, jump=jump)
+    unlimited = StackLimits(stack=None, pops=None, threshold=None, jump=jump)
     language = Bigrams()
     decoder = Decoder(table, language, weights, unlimited, 1000)
     words = Words(source, [str(word) for word in source], [word + 1 for word in source])
@@ -281,7 +281,7 @@ def test_forced_decoding_finds_the_best_derivation_of_a_target(seed: int, jump: 
     weights = np.array([random.uniform(-0.2, 1) for _ in FEATURES])
     weights[REORDERING] *= 20  # so that the best prefix is not always part of the best derivation
     language = Bigrams()
-    decoder = Decoder(table, language, weights, Limits(stack=1, pops=1, jump=jump), 1000)  # no pruning
+    decoder = Decoder(table, language, weights, StackLimits(stack=1, pops=1, jump=jump), 1000)  # no pruning
     sentence = decoder.read(Words(source, [""] * 4, [word + 1 for word in source]))
     best: dict[tuple[int, ...], float] = defaultdict(lambda: -math.inf)
     for one in enumerate_all(source, table, language, jump):
@@ -307,7 +307,7 @@ def test_future_estimate_is_the_best_segmentation(seed: int) -> None:
     table = draw(seed).table()
     random = Random(seed)
     source = [random.choice(WORDS) for _ in range(6)]
-    decoder = Decoder(table, Bigrams(), np.full(len(FEATURES), 0.3), Limits(), 1000)
+    decoder = Decoder(table, Bigrams(), np.full(len(FEATURES), 0.3), StackLimits(), 1000)
     sentence = decoder.read(Words(source, [str(word) for word in source], source))
     best = {(start, stop): choice.best for start, row in enumerate(sentence.spans) for stop, _, choice in row}
 

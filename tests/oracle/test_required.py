@@ -17,7 +17,7 @@ from seqloom.data.batching import collate_ids
 from seqloom.decode.constraints import Forms, Requirements, required_search
 from seqloom.decode.options import BeamOptions, DecodedSequence
 from seqloom.decode.ranking import Ranking
-from seqloom.decode.reference import Partial, continuations
+from seqloom.decode.reference import PartialTarget, continuations
 from seqloom.decode.rules import Rules
 from seqloom.text.word_edges import WordEdges
 from seqloom.types import BOS, EOS, Batch
@@ -49,10 +49,10 @@ def _slow(
 ) -> list[DecodedSequence]:
     """Search one hypothesis at a time, trying every token."""
     memory, state = model.start(sentence)
-    opened, completed = [Partial((), (), (), state)], list[Partial]()
+    opened, completed = [PartialTarget((), (), (), state)], list[PartialTarget]()
     wanted, source_length = required.total, int(sentence.source_lengths[0])
 
-    def progress(one: Partial) -> int:
+    def progress(one: PartialTarget) -> int:
         return required.count(one.tokens[:-1] if one.ended else one.tokens)
 
     for length in range(1, longest + 1):

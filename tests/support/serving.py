@@ -18,7 +18,16 @@ from typing import Any, NamedTuple
 from seqloom.serve.app import build
 from seqloom.serve.config import ServeConfig
 from seqloom.serve.context import Context
-from seqloom.serve.jobs import BatchResult, Item, ModelInfo, ModelSpec, Output, Partial, Task, Unavailable
+from seqloom.serve.jobs import (
+    BatchResult,
+    DecodingTask,
+    Item,
+    ModelInfo,
+    ModelSpec,
+    Output,
+    PartialOutput,
+    Unavailable,
+)
 from seqloom.serve.model_process import ModelProcess
 from seqloom.serve.server import Server, open_socket
 from seqloom.types import Hypothesis
@@ -35,7 +44,7 @@ class CopyingProcess(ModelProcess):
     def __init__(self, spec: ModelSpec, on_restart: Callable[[], None] = lambda: None) -> None:
         super().__init__(spec, on_restart)
         self.batches: list[list[Item]] = []
-        self.tasks: list[Task] = []
+        self.tasks: list[DecodingTask] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.cancelled = 0
@@ -63,7 +72,10 @@ class CopyingProcess(ModelProcess):
         """End nothing."""
 
     async def run(
-        self, task: Task, items: Sequence[Item], on_partial: Callable[[Partial], None] | None = None
+        self,
+        task: DecodingTask,
+        items: Sequence[Item],
+        on_partial: Callable[[PartialOutput], None] | None = None,
     ) -> BatchResult:
         """Return copies."""
         self.batches.append(list(items))
@@ -78,7 +90,7 @@ class CopyingProcess(ModelProcess):
         self.cancelled += 1
 
 
-def _copy(task: Task, item: Item, on_partial: Callable[[Partial], None] | None) -> Output:
+def _copy(task: DecodingTask, item: Item, on_partial: Callable[[PartialOutput], None] | None) -> Output:
     if item.source == FAILS:
         return Output(error="KeyError while decoding.", is_internal=True)
     if "☃" in item.prefix:
@@ -91,7 +103,7 @@ def _copy(task: Task, item: Item, on_partial: Callable[[Partial], None] | None) 
     if on_partial is not None:
         for count in range(1, len(tokens) + 1):
             on_partial(
-                Partial(
+                PartialOutput(
                     " ".join(tokens[:count]),
                     tokens[:count],
                     provisional=task.sampling is None and task.beam != 1,

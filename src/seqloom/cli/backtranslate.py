@@ -72,7 +72,7 @@ def backtranslate(
     """
     from seqloom.cli.strategy import choose_strategy
     from seqloom.distillation.backtranslation import backtranslate as run_backtranslation
-    from seqloom.distillation.translation import Decoding
+    from seqloom.distillation.translation import TranslatorOptions
     from seqloom.run.config import strategy_options
 
     search, options = strategy_options(set_ or ())
@@ -81,7 +81,7 @@ def backtranslate(
         run,
         text,
         out,
-        decoding=Decoding(chosen, search, engine, device=device, threads=threads),
+        decoding=TranslatorOptions(chosen, search, engine, device=device, threads=threads),
         tag=tag,
         column=column,
         checkpoint=checkpoint,

@@ -41,7 +41,7 @@ class RestrictedVocabulary(StepModel):
         return self.model.max_target_length(source_length)
 
 
-class Partial(NamedTuple):
+class PartialTarget(NamedTuple):
     """Partial target, with the model's state before it reads the last token."""
 
     tokens: tuple[int, ...]  # including the end of sentence, once it is generated
@@ -76,8 +76,8 @@ class Partial(NamedTuple):
 class Group:
     """Open and completed hypotheses of one group of the beam."""
 
-    open: list[Partial]
-    completed: list[Partial] = field(default_factory=list)
+    open: list[PartialTarget]
+    completed: list[PartialTarget] = field(default_factory=list)
 
 
 class Decision(NamedTuple):
@@ -85,7 +85,7 @@ class Decision(NamedTuple):
 
     length: int
     group: int
-    partial: Partial
+    partial: PartialTarget
     rank: int  # among the continuations of its group, from 0
     fate: str  # completed, kept or pruned
 
@@ -107,7 +107,7 @@ def reference_beam_search(
     """
     memory, state = model.start(sentence)
     source_length = int(sentence.source_lengths[0])
-    groups = [Group([Partial((), (), (), state)]) for _ in range(options.groups)]
+    groups = [Group([PartialTarget((), (), (), state)]) for _ in range(options.groups)]
     for length in range(1, max_length + 1):
         taken: Counter[int] = Counter()  # token → number of hypotheses of earlier groups that continue with it
         for number, group in enumerate(groups):
@@ -138,7 +138,12 @@ def reference_beam_search(
 
 
 def _report(
-    watch: Watch, length: int, group: int, ranked: list[Partial], completed: list[Partial], kept: list[Partial]
+    watch: Watch,
+    length: int,
+    group: int,
+    ranked: list[PartialTarget],
+    completed: list[PartialTarget],
+    kept: list[PartialTarget],
 ) -> None:
     for rank, one in enumerate(ranked):
         fate = "completed" if one in completed else "kept" if one in kept else "pruned"
@@ -203,7 +208,7 @@ def branch_and_bound(
     """
     memory, state = model.start(sentence)
     source_length = int(sentence.source_lengths[0])
-    waiting = [Partial((), (), (), state)]
+    waiting = [PartialTarget((), (), (), state)]
     best: DecodedSequence | None = None
     cut: DecodedSequence | None = None
     steps = 0
@@ -232,8 +237,8 @@ def _better(known: DecodedSequence | None, new: DecodedSequence) -> DecodedSeque
 
 
 def continuations(
-    model: StepModel, sentence: Batch, memory: Tree, partial: Partial, rules: Rules
-) -> Iterator[Partial]:
+    model: StepModel, sentence: Batch, memory: Tree, partial: PartialTarget, rules: Rules
+) -> Iterator[PartialTarget]:
     """Yield the hypothesis extended by each possible token, which excludes padding and the start."""
     last = partial.tokens[-1] if partial.tokens else BOS
     step = model.step(memory, partial.state, sentence.source.new_tensor([last]))
@@ -241,7 +246,7 @@ def continuations(
     attention = () if alignment is None else (alignment[0],)
     for token, log_prob in enumerate(step.log_probs[0].tolist()):
         if log_prob > -math.inf and may_follow(token, partial.tokens, rules):
-            yield Partial(
+            yield PartialTarget(
                 (*partial.tokens, token),
                 (*partial.log_probs, log_prob),
                 (*partial.attention, *attention),

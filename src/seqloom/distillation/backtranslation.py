@@ -20,8 +20,8 @@ from seqloom.data.tables import suffix
 from seqloom.distillation.journal import Journal
 from seqloom.distillation.mixing import training_commands
 from seqloom.distillation.translation import (
-    Decoding,
     FlaggedOutput,
+    TranslatorOptions,
     candidates,
     check_file,
     translate_rest,
@@ -65,7 +65,7 @@ def backtranslate(
     text: str,
     out: Path,
     *,
-    decoding: Decoding,
+    decoding: TranslatorOptions,
     tag: str | None = None,
     column: str | None = None,
     checkpoint: str | None = None,

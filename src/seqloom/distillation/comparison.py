@@ -10,7 +10,7 @@ from typing import Any
 
 from seqloom.decode.strategies import BeamSearch
 from seqloom.decode.translator import requests_for
-from seqloom.distillation.translation import Decoding
+from seqloom.distillation.translation import TranslatorOptions
 from seqloom.evaluate.metrics import Metric, evaluate
 from seqloom.inspect.facts import describe
 from seqloom.progress import counter
@@ -20,10 +20,14 @@ _WARM_UP = 8  # lines that are translated before the measurement: the first call
 
 
 def measure(
-    name: str, runs: Sequence[Path], examples: Sequence[Example], metrics: Sequence[Metric], decoding: Decoding
+    name: str,
+    runs: Sequence[Path],
+    examples: Sequence[Example],
+    metrics: Sequence[Metric],
+    decoding: TranslatorOptions,
 ) -> dict[str, Any]:
     """Return the scores with intervals, the sentences per second and the parameters of a run or an ensemble."""
-    plain = Decoding(
+    plain = TranslatorOptions(
         BeamSearch.checked({}, "search"),
         engine=decoding.engine,
         space=decoding.space if len(runs) > 1 else "probability",

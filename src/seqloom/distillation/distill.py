@@ -23,7 +23,7 @@ from seqloom.distillation.journal import Journal
 from seqloom.distillation.selection import Selection, select
 from seqloom.distillation.student import StudentOptions, student_config, train_student
 from seqloom.distillation.translation import (
-    Decoding,
+    TranslatorOptions,
     candidates,
     check_file,
     translate_rest,
@@ -47,7 +47,7 @@ class Distillation:
 
     teachers: Sequence[Path]
     out: Path
-    decoding: Decoding  # of the teachers, with an n-best list
+    decoding: TranslatorOptions  # of the teachers, with an n-best list
     student: StudentOptions
     metrics: Sequence[Metric]
     texts: Sequence[str] = ()  # files with additional sources

@@ -25,7 +25,7 @@ CHUNK_LINES = 1000  # lines that are translated together, and lost at most by an
 
 
 @dataclass(frozen=True)
-class Decoding:
+class TranslatorOptions:
     """Options for loading a translator, and the strategy that gets outputs from it."""
 
     strategy: Strategy
@@ -70,14 +70,14 @@ def nbest_decoding(
     space: str = "probability",
     device: str = "auto",
     threads: int | None = None,
-) -> Decoding:
+) -> TranslatorOptions:
     """Return the decoding of n-best lists, by default of all hypotheses in the beam.
 
     The default beam is that of the first run, or as wide as the n-best list.
     """
     width = beam or max(Run.open(runs[0]).config().search.beam, nbest or 1)
     strategy = BeamSearch.checked({"beam": width, "nbest": nbest or width}, "search")
-    return Decoding(strategy, {}, engine, space, device, threads)
+    return TranslatorOptions(strategy, {}, engine, space, device, threads)
 
 
 @dataclass(frozen=True)

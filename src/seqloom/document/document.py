@@ -12,7 +12,7 @@ from seqloom.document.formats import find_format
 from seqloom.document.markup import is_flat, transfer, without_pairs
 from seqloom.document.memory import Match
 from seqloom.document.placeholders import PlaceholderFinder
-from seqloom.document.segments import Atom, Segment, Unit, units_of
+from seqloom.document.segments import Atom, Segment, SegmentedBlock, units_of
 from seqloom.document.sentences import LengthLimit, Split
 from seqloom.errors import require_known
 from seqloom.text.normalize import check_unicode
@@ -77,7 +77,7 @@ class DocumentResult:
 class Document:
     """Text that stays unchanged, and units with segments to translate, in order."""
 
-    pieces: tuple[str | Unit, ...]
+    pieces: tuple[str | SegmentedBlock, ...]
     kept: tuple[KeptText, ...] = ()
     encode: Callable[[str], bytes] = str.encode
 
@@ -118,7 +118,7 @@ class Document:
             placeholders=placeholders,
             is_known=is_known,
         )
-        pieces, kept = list[str | Unit](), list[KeptText]()
+        pieces, kept = list[str | SegmentedBlock](), list[KeptText]()
         for unit in units:
             if isinstance(unit, str):
                 pieces.append(unit)
@@ -137,7 +137,9 @@ class Document:
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Segments in order."""
-        return tuple(one for piece in self.pieces if isinstance(piece, Unit) for one in piece.segments)
+        return tuple(
+            one for piece in self.pieces if isinstance(piece, SegmentedBlock) for one in piece.segments
+        )
 
     @property
     def requests(self) -> list[Request]:
@@ -170,7 +172,7 @@ class Document:
         return DocumentResult("".join(parts), tuple(done), self.kept, self.encode)
 
 
-def _reason_to_keep(unit: Unit, *, overwrite: bool) -> str:
+def _reason_to_keep(unit: SegmentedBlock, *, overwrite: bool) -> str:
     """Return why a unit is not translated, or nothing."""
     if unit.block.skip:
         return unit.block.skip
@@ -180,7 +182,7 @@ def _reason_to_keep(unit: Unit, *, overwrite: bool) -> str:
 
 
 def _translated(
-    unit: Unit, outputs: Iterator[tuple[Hypothesis, Match | None]]
+    unit: SegmentedBlock, outputs: Iterator[tuple[Hypothesis, Match | None]]
 ) -> tuple[list[Atom], list[TranslatedSegment]]:
     """Return the atoms of a unit with its segments translated, and the segments."""
     atoms, done = list[Atom](), list[TranslatedSegment]()
@@ -206,7 +208,9 @@ def _translated(
     return atoms, done
 
 
-def _with_markup(unit: Unit, segment: Segment, text: str, hypothesis: Hypothesis) -> list[Atom] | None:
+def _with_markup(
+    unit: SegmentedBlock, segment: Segment, text: str, hypothesis: Hypothesis
+) -> list[Atom] | None:
     """Return a translation with the markup of its segment; None if the markup cannot be moved."""
     if text == segment.source:
         return list(segment.atoms)

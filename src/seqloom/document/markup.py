@@ -13,34 +13,34 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from seqloom.document.segments import Atom, Pair, Writer, positions, tag_pairs
+from seqloom.document.segments import Atom, TagPair, Writer, positions, tag_pairs
 from seqloom.text.word_edges import in_word
 from seqloom.types import Hypothesis
 
 _LEAST_LINKED = 0.5  # of the words that a pair of tags encloses in the translation
 
 
-class Word(NamedTuple):
+class WordSpan(NamedTuple):
     """Word, or a single other character, of a text."""
 
     start: int
     end: int
 
 
-def words(text: str) -> list[Word]:
+def words(text: str) -> list[WordSpan]:
     """Return the words of a text; punctuation and characters of scripts without spaces stand alone."""
-    found, begun = list[Word](), -1
+    found, begun = list[WordSpan](), -1
     for i, character in enumerate(text):
         if in_word(character):
             begun = i if begun < 0 else begun
             continue
         if begun >= 0:
-            found.append(Word(begun, i))
+            found.append(WordSpan(begun, i))
             begun = -1
         if not character.isspace():
-            found.append(Word(i, i + 1))
+            found.append(WordSpan(i, i + 1))
     if begun >= 0:
-        found.append(Word(begun, len(text)))
+        found.append(WordSpan(begun, len(text)))
     return found
 
 
@@ -86,7 +86,7 @@ def word_links(source: str, text: str, hypothesis: Hypothesis) -> list[int | Non
     return [max(total, key=lambda one: (total[one], -one)) if total else None for total in totals]
 
 
-def _words_of_tokens(tokens: Sequence[str], text: str, of_text: Sequence[Word]) -> list[list[int]]:
+def _words_of_tokens(tokens: Sequence[str], text: str, of_text: Sequence[WordSpan]) -> list[list[int]]:
     """Return the words that each token is a part of.
 
     Positions are those of the text without white space; they are proportional if the tokens differ from it, for
@@ -119,7 +119,7 @@ class _Placed(NamedTuple):
 class _Node:
     """Pair of tags with the pairs inside it; the root is the entire segment."""
 
-    pair: Pair
+    pair: TagPair
     children: list[_Node] = field(default_factory=list)
     singles: list[int] = field(default_factory=list)  # indices of single tags
     start: int = 0  # in the translation
@@ -143,7 +143,7 @@ class _Transfer:
             return None
         return list(self._emit(root)) if self._place(root) else None
 
-    def _unpaired(self, pairs: Sequence[Pair]) -> list[Atom]:
+    def _unpaired(self, pairs: Sequence[TagPair]) -> list[Atom]:
         paired = {i for pair in pairs for i in (pair.opening, pair.closing)}
         return [atom for i, atom in enumerate(self.atoms) if atom.is_tag and i not in paired]
 
@@ -223,9 +223,9 @@ class _Transfer:
             yield from tags
 
 
-def _tree(atoms: Sequence[Atom], pairs: Sequence[Pair], length: int) -> _Node:
+def _tree(atoms: Sequence[Atom], pairs: Sequence[TagPair], length: int) -> _Node:
     """Return the pairs of tags as a tree; tags without a partner are single."""
-    root = _Node(Pair(-1, len(atoms), 0, length))
+    root = _Node(TagPair(-1, len(atoms), 0, length))
     path, opening = [root], {pair.opening: pair for pair in pairs}
     closing = {pair.closing for pair in pairs}
     for i, atom in enumerate(atoms):

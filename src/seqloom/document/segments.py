@@ -57,7 +57,7 @@ class Writer(Protocol):
         """Return a translation in the form of the document; `source` are the atoms that it translates."""
         ...
 
-    def write(self, unit: Unit, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
+    def write(self, unit: SegmentedBlock, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
         """Return the translated block; `atoms` has its text and tags with all segments translated."""
         ...
 
@@ -78,7 +78,7 @@ class InPlace:
         """Return the form of a character that is not escaped in the source."""
         return character
 
-    def write(self, unit: Unit, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
+    def write(self, unit: SegmentedBlock, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
         """Return the atoms in the form of the document."""
         return raw(atoms)
 
@@ -118,7 +118,7 @@ Gap = tuple[Atom, ...]  # white space and tags between segments
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class SegmentedBlock:
     """Block, divided into segments and the gaps between them."""
 
     block: Block
@@ -140,7 +140,7 @@ def text_atoms(text: str) -> tuple[Atom, ...]:
     return (Atom(text, text),) if text else ()
 
 
-class Pair(NamedTuple):
+class TagPair(NamedTuple):
     """Opening and closing tag: their indices, and their positions in the text."""
 
     opening: int
@@ -157,9 +157,9 @@ def positions(atoms: Iterable[Atom]) -> list[int]:
     return found
 
 
-def tag_pairs(atoms: Sequence[Atom]) -> list[Pair]:
+def tag_pairs(atoms: Sequence[Atom]) -> list[TagPair]:
     """Return the pairs of tags, inner ones first; a tag that crosses another pair has no partner."""
-    places, pairs, open_tags = positions(atoms), list[Pair](), list[int]()
+    places, pairs, open_tags = positions(atoms), list[TagPair](), list[int]()
     still_open: dict[str, int] = {}
     for i, atom in enumerate(atoms):
         if atom.role == "open":
@@ -171,7 +171,7 @@ def tag_pairs(atoms: Sequence[Atom]) -> list[Pair]:
                 still_open[atoms[opening].name] -= 1
                 if atoms[opening].name == atom.name:
                     break
-            pairs.append(Pair(opening, i, places[opening], places[i]))
+            pairs.append(TagPair(opening, i, places[opening], places[i]))
     return pairs
 
 
@@ -183,7 +183,7 @@ def units_of(
     limit: LengthLimit | None,
     placeholders: PlaceholderFinder | None = None,
     is_known: Callable[[str], bool] = lambda text: False,
-) -> Iterator[str | Unit]:
+) -> Iterator[str | SegmentedBlock]:
     """Yield the parts of a document in order: text that stays unchanged, and blocks in segments.
 
     A segment does not end inside a placeholder, and has words beside its placeholders. Sentences are joined
@@ -195,7 +195,7 @@ def units_of(
             yield block
             continue
         if block.skip:
-            yield Unit(block, (block.atoms,))
+            yield SegmentedBlock(block, (block.atoms,))
             continue
         text = block.text
         way: Split = "none" if is_known(text) else split
@@ -207,10 +207,10 @@ def units_of(
             kept += [span for span in cut if "\n" not in text[slice(*span)]]  # lines are never joined
         every = spans(text, split=way, language=language, limit=limit, kept=kept)
         found = [span for span in every if not finder.only(text[span.start : span.end])]
-        yield Unit(block, tuple(_divide(block.atoms, found)))
+        yield SegmentedBlock(block, tuple(_divide(block.atoms, found)))
 
 
-def _is_cut(pair: Pair, sentences: Sequence[Span]) -> bool:
+def _is_cut(pair: TagPair, sentences: Sequence[Span]) -> bool:
     """Return whether a pair of tags contains a part of a sentence, and text outside of it."""
     for one in sentences:
         start, end = max(pair.start, one.start), min(pair.end, one.end)

@@ -34,7 +34,7 @@ _LENGTH, _BLOCKS = 24, 8  # default length in positions, and with block-sparse a
 
 
 @dataclass(frozen=True)
-class Mask:
+class AttentionMask:
     """Visibility in one attention: for Linformer (r, S) weights of the keys, otherwise (T, S) codes."""
 
     codes: NDArray[np.int64]  # values of Visibility; a Linformer query sees every real position
@@ -62,7 +62,7 @@ class Mask:
 class MaskPicture(Inspection):
     """Visibility of positions by attention: encoder, decoder or both."""
 
-    masks: Mapping[str, Mask]
+    masks: Mapping[str, AttentionMask]
     layer: int
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,9 +165,9 @@ def _default_length(chosen: Mapping[str, SelfAttention]) -> int:
 
 
 @torch.inference_mode()
-def _recorded(model: Any, chosen: Mapping[str, SelfAttention], batch: Any) -> dict[str, Mask]:
+def _recorded(model: Any, chosen: Mapping[str, SelfAttention], batch: Any) -> dict[str, AttentionMask]:
     """Return the masks of these attentions in a forward pass, for the first sentence."""
-    found: dict[str, Mask] = {}
+    found: dict[str, AttentionMask] = {}
     names = {module: name for name, module in chosen.items()}
 
     def keep(module: nn.Module, inputs: tuple[Tensor, ...], options: dict[str, Any]) -> None:
@@ -184,7 +184,7 @@ def _recorded(model: Any, chosen: Mapping[str, SelfAttention], batch: Any) -> di
             real = x.new_ones(x.shape[1]) if mask is None else mask[0].to(x.dtype)
             projection = (module.projection[0, :, : x.shape[1]] * real).double().numpy()
         is_blocked = isinstance(module, BlockSparseAttention)
-        found[names[module]] = Mask(codes.numpy(), is_blocked, projection)
+        found[names[module]] = AttentionMask(codes.numpy(), is_blocked, projection)
 
     hooks = [module.register_forward_pre_hook(keep, with_kwargs=True) for module in chosen.values()]
     try:

@@ -72,7 +72,7 @@ class CostNumbers(Numbers):
         return math.inf
 
 
-class Cost(Lab[CostSettings, CostNumbers]):
+class AttentionCost(Lab[CostSettings, CostNumbers]):
     name = "cost"
     claim = "Self-attention costs n²d and a recurrent layer nd²; Linformer and BigBird are nearly linear in n"
     note = Note(LECTURE_9, "Drawbacks")
@@ -194,4 +194,4 @@ def _measure(layer: nn.Module, x: Tensor) -> tuple[int, float]:
     return flops, min(times)
 
 
-LAB = Cost()
+LAB = AttentionCost()

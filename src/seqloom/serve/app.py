@@ -18,7 +18,7 @@ from seqloom.serve import contributions, libretranslate, openai_api, operations,
 from seqloom.serve.config import ServeConfig
 from seqloom.serve.context import ClientGone, Context, RequestInfo, Route, attach
 from seqloom.serve.errors import ApiError
-from seqloom.serve.keys import Access, ApiKeys
+from seqloom.serve.keys import ApiKeys, ClientAccess
 from seqloom.serve.metrics import Metrics
 from seqloom.serve.model_process import ModelProcess
 from seqloom.serve.models import Models, NewProcess
@@ -37,7 +37,7 @@ def build(
     """Return the application of a configuration, and what its handlers share."""
     metrics = Metrics()
     models = Models(config, config.specs(imports), metrics, new_process)
-    access = Access(ApiKeys(config.api_keys), config.limits.requests_per_minute)
+    access = ClientAccess(ApiKeys(config.api_keys), config.limits.requests_per_minute)
     shadow = Shadow(config, metrics, new_process) if config.shadow else None
     context = Context(config, models, access, metrics, shadow=shadow)
     apis = (operations, libretranslate, contributions, own_api, openai_api)

@@ -22,7 +22,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
 from seqloom.errors import quoted
-from seqloom.serve.config import Limits
+from seqloom.serve.config import RequestLimits
 from seqloom.serve.errors import ApiError, bad_request
 
 Fields = Mapping[str, object]
@@ -35,7 +35,7 @@ _MOST_FILES = 4
 _DISCARD_SECONDS = 1.0
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
+async def read_body(request: Request, limits: RequestLimits) -> bytes:
     """Return the body; raise if it is too large, too slow, or compressed."""
     encoding = request.headers.get("content-encoding", "identity").lower()
     if encoding not in ("identity", ""):
@@ -70,11 +70,11 @@ async def _discard(request: Request) -> None:
                 pass
 
 
-def _too_large(limits: Limits) -> ApiError:
+def _too_large(limits: RequestLimits) -> ApiError:
     return ApiError(413, f"The body exceeds {limits.body_bytes:,} bytes.", "body_too_large")
 
 
-async def read_model(request: Request, model: type[M], limits: Limits) -> M:
+async def read_model(request: Request, model: type[M], limits: RequestLimits) -> M:
     """Return the body of a request, which must be JSON, as a model."""
     body = await read_body(request, limits)
     if _content_type(request) not in (_JSON, ""):
@@ -86,7 +86,7 @@ async def read_model(request: Request, model: type[M], limits: Limits) -> M:
         raise _invalid(error) from error
 
 
-async def read_fields(request: Request, limits: Limits) -> dict[str, object]:
+async def read_fields(request: Request, limits: RequestLimits) -> dict[str, object]:
     """Return the fields of a body in any of the supported forms, and of the query string."""
     body = await read_body(request, limits)
     fields: dict[str, object] = dict(_query(request.url.query.encode("ascii", "replace")))
@@ -213,7 +213,7 @@ def file_field(fields: Fields, name: str) -> UploadFile:
     return value
 
 
-def check_text(text: str, limits: Limits, param: str) -> None:
+def check_text(text: str, limits: RequestLimits, param: str) -> None:
     """Raise if a text is too long, or has characters that no model reads."""
     if len(text) > limits.characters:
         raise bad_request(

@@ -23,7 +23,7 @@ def _one_or_many(value: object) -> object:
 Folders = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]
 
 
-class Limits(Settings):
+class RequestLimits(Settings):
     """Limits on requests. A request that exceeds one gets an error and costs the server little."""
 
     body_bytes: int = Field(1_000_000, ge=1, description="bytes per request body")
@@ -60,7 +60,7 @@ class ServeConfig(Settings):
     shadow: str | None = Field(None, description="run that translates a part of the texts for comparison")
     shadow_share: float = Field(0.1, gt=0, le=1, description="fraction of the requests to compare")
     shadow_report: str = Field("shadow.html", description="page on which the disagreements are written")
-    limits: Limits = Field(Limits.model_validate({}), description="limits on requests")
+    limits: RequestLimits = Field(RequestLimits.model_validate({}), description="limits on requests")
 
     @classmethod
     def compose(cls, file: Path | None, given: Mapping[str, Any]) -> ServeConfig:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from seqloom.serve.config import Limits, ServeConfig
+from seqloom.serve.config import RequestLimits, ServeConfig
 from seqloom.serve.errors import ApiError, ErrorForm
-from seqloom.serve.keys import Access
+from seqloom.serve.keys import ClientAccess
 from seqloom.serve.metrics import Metrics
 from seqloom.serve.models import Models, Served
 from seqloom.serve.shadow import Shadow
@@ -63,14 +63,14 @@ class Context:
 
     config: ServeConfig
     models: Models
-    access: Access
+    access: ClientAccess
     metrics: Metrics
     is_draining: bool = False
     shadow: Shadow | None = None
     active: int = 0  # requests that are being processed
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> RequestLimits:
         """Limits on requests."""
         return self.config.limits
 

@@ -50,7 +50,7 @@ class ModelInfo(Settings):
     seconds_per_token: float  # measured when the model was warmed
 
 
-class Task(Settings):
+class DecodingTask(Settings):
     """Options of a request. Items with equal tasks are decoded in one batch."""
 
     kind: Kind = "translate"
@@ -134,7 +134,7 @@ def _hypothesis(values: Mapping[str, Any]) -> Hypothesis:
 
 
 @dataclass(frozen=True, slots=True)
-class Partial:
+class PartialOutput:
     """Output of a streaming item so far."""
 
     text: str

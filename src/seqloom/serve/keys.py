@@ -97,7 +97,7 @@ class RateLimiter:
             )
 
 
-class Access:
+class ClientAccess:
     """Decides who may send a request, and names the client for the scheduler."""
 
     def __init__(self, keys: ApiKeys, per_minute: int) -> None:

@@ -18,7 +18,7 @@ from seqloom.serve.bodies import Fields, check_text, key_field, number_field, re
 from seqloom.serve.context import Context, Route, unless_gone
 from seqloom.serve.detect import Detected, detect
 from seqloom.serve.errors import bad_request, json_response
-from seqloom.serve.jobs import Task
+from seqloom.serve.jobs import DecodingTask
 from seqloom.serve.languages import language_name, served_code
 from seqloom.serve.models import Served
 from seqloom.serve.options import document_options
@@ -156,7 +156,7 @@ class LibreTranslate:
         beam = max(nbest, part.model.info.beam) if nbest > 1 else None
         options = document_options(part.model, format=asked.format)
         texts = [asked.texts[place] for place in part.places]
-        return await translate_texts(part.model, texts, options, Task(beam=beam, nbest=nbest), caller)
+        return await translate_texts(part.model, texts, options, DecodingTask(beam=beam, nbest=nbest), caller)
 
     async def detect(self, request: Request) -> Response:
         """Return the possible languages of a text."""

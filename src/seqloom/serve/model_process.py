@@ -12,7 +12,16 @@ from typing import Any
 
 from seqloom.errors import SeqloomError
 from seqloom.serve import frames
-from seqloom.serve.jobs import BatchResult, Item, ModelInfo, ModelSpec, Output, Partial, Task, Unavailable
+from seqloom.serve.jobs import (
+    BatchResult,
+    DecodingTask,
+    Item,
+    ModelInfo,
+    ModelSpec,
+    Output,
+    PartialOutput,
+    Unavailable,
+)
 
 _STUCK_SECONDS = 300  # a worker that is silent for so long is killed
 _PAUSES = (0.1, 1.0, 2.0, 5.0)  # seconds before each attempt to restart; the last one is repeated
@@ -30,7 +39,7 @@ class ModelProcess:
         self._is_ready = False
         self._number = 0
         self._result: asyncio.Future[dict[str, Any]] | None = None
-        self._on_partial: Callable[[Partial], None] | None = None
+        self._on_partial: Callable[[PartialOutput], None] | None = None
         self._is_provisional = False
         self._supervisor: asyncio.Task[None] | None = None
 
@@ -80,7 +89,10 @@ class ModelProcess:
         await self._kill()
 
     async def run(
-        self, task: Task, items: Sequence[Item], on_partial: Callable[[Partial], None] | None = None
+        self,
+        task: DecodingTask,
+        items: Sequence[Item],
+        on_partial: Callable[[PartialOutput], None] | None = None,
     ) -> BatchResult:
         """Return the outputs of a batch; one at a time."""
         process = self._process
@@ -160,7 +172,7 @@ class ModelProcess:
         if "outputs" in reply:
             self._result.set_result(reply)
         elif self._on_partial is not None:
-            self._on_partial(Partial(reply["text"], tuple(reply["tokens"]), self._is_provisional))
+            self._on_partial(PartialOutput(reply["text"], tuple(reply["tokens"]), self._is_provisional))
 
     def _lose(self) -> None:
         """Refuse the running batch."""

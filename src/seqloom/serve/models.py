@@ -11,7 +11,7 @@ from seqloom.errors import SeqloomError
 from seqloom.languages import LanguagePair
 from seqloom.serve.config import ServeConfig
 from seqloom.serve.errors import ApiError
-from seqloom.serve.jobs import Item, ModelInfo, ModelSpec, Output, Task
+from seqloom.serve.jobs import DecodingTask, Item, ModelInfo, ModelSpec, Output
 from seqloom.serve.languages import named_pair, served_code, served_pair
 from seqloom.serve.metrics import Metrics
 from seqloom.serve.model_process import ModelProcess
@@ -21,7 +21,7 @@ from seqloom.types import UNK
 
 _FOLLOW_SECONDS = 2.0  # between looks at the checkpoints of a run
 
-OnTranslated = Callable[[Task, Sequence[Item], Sequence[Output]], None]
+OnTranslated = Callable[[DecodingTask, Sequence[Item], Sequence[Output]], None]
 NewProcess = Callable[[ModelSpec, Callable[[], None]], ModelProcess]
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from seqloom.serve.bodies import check_text, read_model
 from seqloom.serve.context import Context, Route, info_of, unless_gone
 from seqloom.serve.errors import bad_request, json_response
 from seqloom.serve.events import Send, event_response
-from seqloom.serve.jobs import Item, Partial, Task
+from seqloom.serve.jobs import DecodingTask, Item, PartialOutput
 from seqloom.serve.models import Served
 from seqloom.serve.options import document_options
 from seqloom.serve.own_models import Texts
@@ -193,7 +193,7 @@ class _Completion:
     async def _translated(self, number: int, callbacks: Callbacks | None) -> list[_Choice]:
         asked, count = self._asked, self._asked.count
         beam = max(self._model.info.beam, count) if self._sampling is None and count > 1 else None
-        task = Task(
+        task = DecodingTask(
             beam=beam,
             nbest=1 if self._sampling else count,
             scores=asked.logprobs is not None,
@@ -218,7 +218,7 @@ class _Completion:
     async def _continued(self, number: int, callbacks: Callbacks | None) -> list[_Choice]:
         prompt, tokens = self._asked.prompt[number], self._prompt_tokens[number]
         longest = min(tokens + (self._asked.max_tokens or _MAX_TOKENS), self._model.info.longest)
-        task = Task(kind="generate", sampling=self._sampling, max_length=max(longest, 1))
+        task = DecodingTask(kind="generate", sampling=self._sampling, max_length=max(longest, 1))
         on_partial = callbacks.on_partial if callbacks else None
         if on_partial is not None:
             task = task.model_copy(update={"stream": True})
@@ -244,7 +244,7 @@ class _Completion:
         is_alone = len(asked.prompt) == 1 and asked.count == 1 and not asked.stop and not asked.echo
         start = "" if self._is_translator else self._given(asked.prompt[0])
 
-        def on_partial(partial: Partial) -> None:
+        def on_partial(partial: PartialOutput) -> None:
             nonlocal sent
             text = partial.text.removeprefix(start)
             is_prompt = not partial.text.startswith(start)  # the model is still reading it

@@ -17,7 +17,7 @@ from seqloom.serve.bodies import check_text, read_model
 from seqloom.serve.context import Context, Route, info_of, unless_gone
 from seqloom.serve.errors import bad_request, json_response
 from seqloom.serve.events import Send, event_response
-from seqloom.serve.jobs import Item, Partial, Task
+from seqloom.serve.jobs import DecodingTask, Item, PartialOutput
 from seqloom.serve.models import Served
 from seqloom.serve.options import document_options
 from seqloom.serve.own_models import Asked, ScoreRequest, TranslateRequest
@@ -50,7 +50,7 @@ class OwnApi:
         self._check(asked)
         model = self._context.use(request, self._model(asked), len(asked.texts))
         _check_capabilities(asked, model)
-        work = _Work(asked, model, caller, info_of(request).id)
+        work = _Translation(asked, model, caller, info_of(request).id)
         if asked.stream:
             return await event_response(work.stream)
         return json_response(await unless_gone(request, work.run()))
@@ -69,7 +69,7 @@ class OwnApi:
             Item(pair.source, model.tokens(pair.source) + model.target_tokens(pair.target), target=pair.target)
             for pair in asked.pairs
         ]
-        outputs = await unless_gone(request, run_items(model, items, Task(kind="score"), caller))
+        outputs = await unless_gone(request, run_items(model, items, DecodingTask(kind="score"), caller))
         found = [output.hypotheses[0] for output in outputs]
         return json_response(
             {
@@ -146,7 +146,7 @@ def _check_capabilities(asked: TranslateRequest, model: Served) -> None:
             raise bad_request(f"The model {model.name} does not support {name}.", name, "unsupported")
 
 
-class _Work:
+class _Translation:
     """A request of /v1/translate."""
 
     def __init__(self, asked: TranslateRequest, model: Served, caller: Caller, id: str) -> None:
@@ -154,7 +154,7 @@ class _Work:
         beam = asked.beam
         if asked.nbest > 1 and beam is None:
             beam = max(model.info.beam, asked.nbest)
-        self._task = Task(
+        self._task = DecodingTask(
             beam=beam,
             nbest=asked.nbest,
             forbid=tuple(asked.forbid),
@@ -195,7 +195,7 @@ class _Work:
                 self._model.metrics.first_token_seconds.observe(self._caller.elapsed)
             is_first = False
 
-        def on_partial(partial: Partial) -> None:
+        def on_partial(partial: PartialOutput) -> None:
             observe_first()
             send(
                 {

@@ -92,7 +92,7 @@ class TranslateRequest(Asked):
         return list(zip(prefixes, phrases, strict=True))
 
 
-class Pair(BaseModel):
+class TextPair(BaseModel):
     """Source and target to score."""
 
     model_config = ConfigDict(extra="forbid")
@@ -104,7 +104,7 @@ class Pair(BaseModel):
 class ScoreRequest(Asked):
     """Request of /v1/score."""
 
-    pairs: Annotated[list[Pair], Field(min_length=1)]
+    pairs: Annotated[list[TextPair], Field(min_length=1)]
 
 
 class Alternative(BaseModel):

@@ -6,12 +6,12 @@ import shlex
 from collections.abc import Sequence
 
 from seqloom.decode.config import SamplingConfig
-from seqloom.serve.jobs import Item, ModelSpec, Task
+from seqloom.serve.jobs import DecodingTask, Item, ModelSpec
 
 _LONGEST = 4000  # characters of the input that the command contains
 
 
-def translate_command(spec: ModelSpec, task: Task, items: Sequence[Item]) -> str:
+def translate_command(spec: ModelSpec, task: DecodingTask, items: Sequence[Item]) -> str:
     """Return a command that prints the outputs of the items as JSON.
 
     Each segment is a line of its input. An input that is too long for a command line is `segments.tsv` in its

@@ -21,9 +21,9 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from seqloom.serve.jobs import BatchResult, Item, Output, Partial, Task, Unavailable
+from seqloom.serve.jobs import BatchResult, DecodingTask, Item, Output, PartialOutput, Unavailable
 
-OnPartial = Callable[[Partial], None]
+OnPartial = Callable[[PartialOutput], None]
 
 _SMOOTHING = 0.2  # weight of the newest batch in the measured speed
 _TASKS_MEASURED = 64  # speeds are kept for this number of recent tasks
@@ -51,7 +51,7 @@ class BatchRunner(Protocol):
         """Speed measured before the first batch."""
         ...
 
-    async def run(self, task: Task, items: Sequence[Item], on_partial: OnPartial | None) -> BatchResult:
+    async def run(self, task: DecodingTask, items: Sequence[Item], on_partial: OnPartial | None) -> BatchResult:
         """Return the outputs in order; raise Unavailable if the model is lost."""
         ...
 
@@ -71,7 +71,7 @@ class Observer(Protocol):
 class _Work(NamedTuple):
     """A task with its form for comparisons, which are frequent, and its number of hypotheses."""
 
-    task: Task
+    task: DecodingTask
     key: str
     rows: int
 
@@ -157,7 +157,7 @@ class Scheduler:
     async def run(
         self,
         items: Sequence[Item],
-        task: Task,
+        task: DecodingTask,
         *,
         client: str,
         seconds: float = math.inf,

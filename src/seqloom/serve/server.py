@@ -16,7 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from seqloom.errors import SeqloomError
 from seqloom.serve.app import build
-from seqloom.serve.config import Limits, ServeConfig
+from seqloom.serve.config import RequestLimits, ServeConfig
 from seqloom.serve.context import Context
 from seqloom.serve.detect import identifier
 
@@ -153,7 +153,7 @@ class Server(uvicorn.Server):
             log.info("API keys were reread")
 
 
-def limited_protocol(limits: Limits) -> type[asyncio.Protocol]:
+def limited_protocol(limits: RequestLimits) -> type[asyncio.Protocol]:
     """Return a protocol that refuses connections above the limit and closes those without a request."""
 
     class LimitedProtocol(HttpToolsProtocol):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from seqloom.errors import SeqloomError
 from seqloom.files import write_atomically
 from seqloom.serve.config import ServeConfig
-from seqloom.serve.jobs import Item, ModelSpec, Output, Task, Unavailable
+from seqloom.serve.jobs import DecodingTask, Item, ModelSpec, Output, Unavailable
 from seqloom.serve.metrics import Metrics
 from seqloom.serve.model_process import ModelProcess
 from seqloom.serve.models import NewProcess, Served
@@ -68,15 +68,15 @@ class Shadow:
         if self._compared:
             self._write()
 
-    def offer(self, task: Task, items: Sequence[Item], outputs: Sequence[Output]) -> None:
+    def offer(self, task: DecodingTask, items: Sequence[Item], outputs: Sequence[Output]) -> None:
         """Compare the outputs of a request, or not: the share of requests is drawn."""
         if task.sampling is None and self._model.is_ready and self._draw.random() < self._share:
             work = asyncio.create_task(self._compare(task, items, outputs))
             self._tasks.add(work)
             work.add_done_callback(self._tasks.discard)
 
-    async def _compare(self, task: Task, items: Sequence[Item], outputs: Sequence[Output]) -> None:
-        plain = Task(beam=task.beam, forbid=task.forbid, max_length=task.max_length)
+    async def _compare(self, task: DecodingTask, items: Sequence[Item], outputs: Sequence[Output]) -> None:
+        plain = DecodingTask(beam=task.beam, forbid=task.forbid, max_length=task.max_length)
         try:
             own = await self._model.scheduler.run(items, plain, client="shadow", seconds=_SECONDS)
         except (Unavailable, TimeoutError):

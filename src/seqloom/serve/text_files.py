@@ -14,7 +14,7 @@ from starlette.responses import Response
 from seqloom.document.formats import FORMATS
 from seqloom.serve.bodies import Fields
 from seqloom.serve.errors import ApiError, bad_request
-from seqloom.serve.jobs import Task
+from seqloom.serve.jobs import DecodingTask
 from seqloom.serve.models import Served
 from seqloom.serve.options import document_options
 from seqloom.serve.translation import Caller, translate_texts
@@ -65,7 +65,7 @@ class TextFiles:
     async def translate(self, file: TextFile, model: Served, caller: Caller) -> str:
         """Translate a file and return the name for its download."""
         options = document_options(model, format=_FORMATS[file.suffix])
-        (found,) = await translate_texts(model, [file.text], options, Task(), caller)
+        (found,) = await translate_texts(model, [file.text], options, DecodingTask(), caller)
         name = f"{secrets.token_urlsafe(18)}{file.suffix}"
         self._kept[name] = _Kept(found.best.text.encode(), time.monotonic() + _KEPT_SECONDS)
         self._drop_old()

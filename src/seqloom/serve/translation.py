@@ -16,7 +16,7 @@ from seqloom.document.segments import Segment
 from seqloom.document.translation import DocumentOptions, Needed
 from seqloom.errors import SeqloomError
 from seqloom.serve.errors import ApiError, bad_request, timed_out, unavailable
-from seqloom.serve.jobs import Item, Output, Partial, Task, Unavailable
+from seqloom.serve.jobs import DecodingTask, Item, Output, PartialOutput, Unavailable
 from seqloom.serve.models import Served
 from seqloom.types import Hypothesis
 
@@ -65,17 +65,17 @@ class TranslatedText:
 class Callbacks:
     """Receivers of outputs of a streaming request."""
 
-    on_partial: Callable[[Partial], None] | None = None
+    on_partial: Callable[[PartialOutput], None] | None = None
     on_segment: Callable[[int, int, Segment, Hypothesis], None] | None = None  # text, segment in it
 
 
 async def run_items(
     model: Served,
     items: Sequence[Item],
-    task: Task,
+    task: DecodingTask,
     caller: Caller,
     *,
-    on_partial: Callable[[Partial], None] | None = None,
+    on_partial: Callable[[PartialOutput], None] | None = None,
     on_output: Callable[[int, Output], None] | None = None,
 ) -> list[Output]:
     """Return the outputs of the items; raise ApiError if there are none."""
@@ -106,7 +106,7 @@ async def translate_texts(
     model: Served,
     texts: Sequence[str],
     options: DocumentOptions,
-    task: Task,
+    task: DecodingTask,
     caller: Caller,
     *,
     constraints: Sequence[tuple[str, tuple[str, ...]]] = (),
@@ -132,7 +132,7 @@ async def translate_texts(
 
 
 async def _run_prepared(
-    model: Served, prepared: _Prepared, task: Task, caller: Caller, callbacks: Callbacks
+    model: Served, prepared: _Prepared, task: DecodingTask, caller: Caller, callbacks: Callbacks
 ) -> list[Output]:
     """Return the outputs of all items; with an alignment for inline markup, which moves with its words."""
     can_align = task.sampling is None and "alignment" in model.info.capabilities
@@ -241,7 +241,7 @@ async def _forced(
     prepared: _Prepared,
     outputs: list[Output],
     options: DocumentOptions,
-    task: Task,
+    task: DecodingTask,
     caller: Caller,
 ) -> tuple[list[Item], list[Output]]:
     """Translate segments again whose output lost placeholders or terms, with these required."""
@@ -266,7 +266,9 @@ async def _forced(
     return items, outputs
 
 
-async def _outputs_or_none(model: Served, items: list[Item], task: Task, caller: Caller) -> list[Output]:
+async def _outputs_or_none(
+    model: Served, items: list[Item], task: DecodingTask, caller: Caller
+) -> list[Output]:
     """Return the outputs; items that have none under their constraints keep an empty one."""
     try:
         return await model.scheduler.run(items, task, client=caller.client, seconds=caller.left)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from seqloom.errors import SeqloomError
 from seqloom.inspect.viewed_run import ViewedRun
 from seqloom.inspect.views import document, document_text
-from seqloom.serve.jobs import Cancelled, Item, ModelInfo, ModelSpec, Output, Task
+from seqloom.serve.jobs import Cancelled, DecodingTask, Item, ModelInfo, ModelSpec, Output
 
 
 class ViewedModel:
@@ -43,7 +43,7 @@ class ViewedModel:
             seconds_per_token=0.001,
         )
 
-    def run(self, task: Task, items: Sequence[Item]) -> list[Output]:
+    def run(self, task: DecodingTask, items: Sequence[Item]) -> list[Output]:
         """Return the document of each item."""
         return [self._document(item) for item in items]
 

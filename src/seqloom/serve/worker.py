@@ -36,7 +36,7 @@ from seqloom.registry import import_file
 from seqloom.run.directory import Run
 from seqloom.run.load import load_generator, load_scorer, use_of
 from seqloom.serve import frames
-from seqloom.serve.jobs import Cancelled, Item, ModelInfo, ModelSpec, Output, Task
+from seqloom.serve.jobs import Cancelled, DecodingTask, Item, ModelInfo, ModelSpec, Output
 from seqloom.serve.viewed_model import ViewedModel
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer
@@ -94,9 +94,9 @@ class ServedModel:
     def info(self) -> ModelInfo:
         """Return the description of the model, after a first batch that also measures its speed."""
         beam = self._config.search.beam if self._default is None else self._default.search.beam
-        items, task = [Item("a b c d")] * _WARM_ITEMS, Task()
+        items, task = [Item("a b c d")] * _WARM_ITEMS, DecodingTask()
         if self._default is None:
-            task = Task(kind="generate", beam=1, max_length=8)
+            task = DecodingTask(kind="generate", beam=1, max_length=8)
         for _ in range(2):  # the first batch loads and compiles
             started = time.perf_counter()
             outputs = self.run(task, items)
@@ -131,7 +131,7 @@ class ServedModel:
         """Whether requests that CTranslate2 cannot do may use torch."""
         return self.spec.engine != "ctranslate2" and not is_export(Path(self.spec.folders[0]))
 
-    def run(self, task: Task, items: Sequence[Item]) -> list[Output]:
+    def run(self, task: DecodingTask, items: Sequence[Item]) -> list[Output]:
         """Return the outputs. If the batch fails, its items are decoded one by one: only faulty ones fail."""
         try:
             return self._decode(task, items)
@@ -145,7 +145,7 @@ class ServedModel:
             traceback.print_exc()
             return [Output(error=f"{type(error).__name__} while decoding.", is_internal=True)]
 
-    def _decode(self, task: Task, items: Sequence[Item]) -> list[Output]:
+    def _decode(self, task: DecodingTask, items: Sequence[Item]) -> list[Output]:
         match task.kind:
             case "translate":
                 return self._translate(task, items)
@@ -156,7 +156,7 @@ class ServedModel:
             case "view":
                 raise SeqloomError("This worker translates; it does not show views.", "use seqloom studio")
 
-    def _translate(self, task: Task, items: Sequence[Item]) -> list[Output]:
+    def _translate(self, task: DecodingTask, items: Sequence[Item]) -> list[Output]:
         requests = [Request(one.source, one.prefix, one.required, key=one.key) for one in items]
         translator = self._translator(task, requests)
         if task.sampling is not None:
@@ -165,7 +165,7 @@ class ServedModel:
             found = translator.translate(requests, alignment=task.alignment)
         return [Output(tuple(many), translator.engine) for many in found]
 
-    def _translator(self, task: Task, requests: Sequence[Request]) -> Translator:
+    def _translator(self, task: DecodingTask, requests: Sequence[Request]) -> Translator:
         """Return the fastest translator whose outputs are those of torch, with the options of the task."""
         assert self._default is not None
         search = _search_options(task, self._default.search)
@@ -181,7 +181,7 @@ class ServedModel:
         )
         return self._torch.with_search(search) if needs_torch and self._has_torch else fast
 
-    def _generate(self, task: Task, items: Sequence[Item]) -> list[Output]:
+    def _generate(self, task: DecodingTask, items: Sequence[Item]) -> list[Output]:
         prompts, limit = [one.source for one in items], task.max_length
         if task.sampling is not None:
             found = self._generator.sample(prompts, task.sampling, max_length=limit)
@@ -219,7 +219,7 @@ def _check_can_serve(spec: ModelSpec, use: str, source_kind: str, reads_trees: b
         raise SeqloomError(f"{folder} reads dependency trees, not plain text.", "use seqloom translate")
 
 
-def _search_options(task: Task, search: SearchConfig) -> dict[str, Any]:
+def _search_options(task: DecodingTask, search: SearchConfig) -> dict[str, Any]:
     """Return the search options of a task that differ from those of the run."""
     options: dict[str, Any] = {"nbest": task.nbest}
     if task.beam is not None:
@@ -236,7 +236,7 @@ class WorkerModel(Protocol):
 
     def info(self) -> ModelInfo: ...
 
-    def run(self, task: Task, items: Sequence[Item]) -> list[Output]: ...
+    def run(self, task: DecodingTask, items: Sequence[Item]) -> list[Output]: ...
 
     def count_tokens(self, text: str) -> int: ...
 
@@ -257,7 +257,7 @@ class Worker:
         while True:
             message = self._batches.get()
             started = time.perf_counter()
-            task = Task.model_validate(message["task"])
+            task = DecodingTask.model_validate(message["task"])
             items = [Item.from_json(values) for values in message["items"]]
             number: int = message["batch"]
             try:
@@ -283,7 +283,7 @@ class Worker:
                 self._batches.put(message)
         os._exit(0)  # also from the middle of a search
 
-    def _step(self, task: Task, number: int, tokens: TokensSoFar) -> None:
+    def _step(self, task: DecodingTask, number: int, tokens: TokensSoFar) -> None:
         """Stop a search that nobody waits for, or report its output so far."""
         if self._cancelled == number:
             raise Cancelled

@@ -20,7 +20,7 @@ from seqloom.errors import SeqloomError
 from seqloom.inspect.page import VIEWS, self_contained
 from seqloom.serve.jobs import Unavailable
 from seqloom.studio.runs import StudioRuns, ViewError
-from seqloom.studio.security import Access, Guard
+from seqloom.studio.security import Guard, StudioAccess
 
 _FOLDERS = (Path(__file__).parent / "static", Path(__file__).parents[1] / "inspect" / "web")
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
@@ -28,7 +28,7 @@ _LARGEST = 4_000_000  # bytes of a request
 _POLL_SECONDS = 1.0  # between looks at metrics.jsonl
 
 
-def create_app(runs: StudioRuns, access: Access) -> Starlette:
+def create_app(runs: StudioRuns, access: StudioAccess) -> Starlette:
     """Return the application."""
 
     @asynccontextmanager

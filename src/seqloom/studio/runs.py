@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from seqloom.errors import SeqloomError, unknown
-from seqloom.serve.jobs import Item, ModelSpec, Task
+from seqloom.serve.jobs import DecodingTask, Item, ModelSpec
 from seqloom.serve.model_process import ModelProcess
 from seqloom.serve.scheduler import Scheduler, SchedulerLimits
 
@@ -39,7 +39,7 @@ class StudioRun:
         """Return the document of a view as JSON text."""
         scheduler = await self._started()
         item = Item(json.dumps({"view": view, "fields": fields}))
-        (output,) = await scheduler.run([item], Task(kind="view"), client=client, seconds=_SECONDS)
+        (output,) = await scheduler.run([item], DecodingTask(kind="view"), client=client, seconds=_SECONDS)
         if output.is_internal:
             raise ViewError(output.error)
         if output.error:

@@ -27,7 +27,7 @@ _HEADERS = {
 
 
 @dataclass(frozen=True)
-class Access:
+class StudioAccess:
     """Token and addresses of one studio."""
 
     port: int
@@ -83,7 +83,7 @@ class Access:
 class Guard:
     """ASGI middleware that refuses requests, and adds the headers of every response."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: StudioAccess) -> None:
         self._app, self._access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -15,7 +15,7 @@ import uvicorn
 from seqloom.errors import SeqloomError
 from seqloom.studio.app import create_app
 from seqloom.studio.runs import StudioRuns, find_runs
-from seqloom.studio.security import Access, allowed_hosts
+from seqloom.studio.security import StudioAccess, allowed_hosts
 
 
 def run_studio(
@@ -33,7 +33,7 @@ def run_studio(
     """Serve the runs until the process is interrupted; `announce` gets the address with its token."""
     folders = find_runs(paths)
     listener = _listen(host, port)
-    access = Access(listener.getsockname()[1], allowed_hosts(host))
+    access = StudioAccess(listener.getsockname()[1], allowed_hosts(host))
     runs = StudioRuns(folders, device=device, threads=threads, imports=imports)
     shown = f"[{host}]" if ":" in host else "127.0.0.1" if host in ("0.0.0.0", "") else host
     address = f"http://{shown}:{access.port}/?{urlencode({'token': access.token})}{state}"
@@ -41,7 +41,7 @@ def run_studio(
         create_app(runs, access), log_level="warning", access_log=False, timeout_graceful_shutdown=2
     )
 
-    class Server(uvicorn.Server):
+    class StudioServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             announce(address)
@@ -49,7 +49,7 @@ def run_studio(
             if open_browser:
                 webbrowser.open(address)
 
-    Server(config).run(sockets=[listener])
+    StudioServer(config).run(sockets=[listener])
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -15,7 +15,7 @@ from seqloom.inspect.stacks import StackSearch, stack_search
 from seqloom.statistical.ngram.tables import Ngrams
 from seqloom.statistical.phrase.decoder import Decoder
 from seqloom.statistical.phrase.features import start_weights
-from seqloom.statistical.phrase.stacks import Limits
+from seqloom.statistical.phrase.stacks import StackLimits
 from seqloom.statistical.phrase.table import build_table
 from seqloom.statistical.phrase.translator import PhraseTranslator
 from seqloom.text.config import TextConfig
@@ -43,7 +43,7 @@ def translator() -> PhraseTranslator:
     language = Ngrams.estimate(targets, order=2, vocabulary=sizes[1])
 
     def make(*, beam: int | None) -> Decoder:
-        return Decoder(table, language, start_weights(), Limits(stack=beam or 20, pops=50), 10)
+        return Decoder(table, language, start_weights(), StackLimits(stack=beam or 20, pops=50), 10)
 
     return PhraseTranslator(make, tokenizers, SearchConfig(beam=20))
 

@@ -13,7 +13,7 @@ import pytest
 
 import seqloom
 from seqloom import SeqloomError
-from seqloom.serve.jobs import Item, ModelSpec, Output, Partial, Task, Unavailable
+from seqloom.serve.jobs import DecodingTask, Item, ModelSpec, Output, PartialOutput, Unavailable
 from seqloom.serve.model_process import ModelProcess
 from seqloom.types import Hypothesis, Request
 
@@ -38,15 +38,17 @@ def test_outputs_equal_those_of_the_translator_with_every_option() -> None:
         assert process.info.engine == "ctranslate2" and "alignment" in process.info.capabilities
         torch = seqloom.load(FIXTURES / "transformer")
         items = [Item(line, 6) for line in LINES]
-        plain = (await process.run(Task(), items)).outputs
+        plain = (await process.run(DecodingTask(), items)).outputs
         assert [one.engine for one in plain] == ["ctranslate2"] * 3
         assert [one.hypotheses[0].text for one in plain] == [one[0].text for one in torch.translate(LINES)]
-        aligned = (await process.run(Task(alignment=True, nbest=2), items)).outputs
+        aligned = (await process.run(DecodingTask(alignment=True, nbest=2), items)).outputs
         expected = torch.translate(LINES, nbest=2, alignment=True)
         assert aligned == [Output(tuple(many), "torch") for many in expected]
-        (prefixed,) = (await process.run(Task(), [Item(LINES[0], 6, prefix="le")])).outputs
+        (prefixed,) = (await process.run(DecodingTask(), [Item(LINES[0], 6, prefix="le")])).outputs
         assert prefixed.hypotheses[0].text == torch.translate(Request(LINES[0], prefix="le"))[0].text
-        scores = await process.run(Task(kind="score"), [Item(LINES[0], 6, target=plain[0].hypotheses[0].text)])
+        scores = await process.run(
+            DecodingTask(kind="score"), [Item(LINES[0], 6, target=plain[0].hypotheses[0].text)]
+        )
         assert scores.outputs[0].hypotheses[0].log_prob == pytest.approx(
             plain[0].hypotheses[0].log_prob, abs=1e-4
         )
@@ -57,7 +59,7 @@ def test_outputs_equal_those_of_the_translator_with_every_option() -> None:
 def test_one_faulty_item_does_not_fail_the_others() -> None:
     async def test(process: ModelProcess) -> None:
         items = [Item(LINES[0], 6), Item(LINES[1], 6, prefix="☃"), Item(LINES[2], 6)]
-        good, faulty, last = (await process.run(Task(), items)).outputs
+        good, faulty, last = (await process.run(DecodingTask(), items)).outputs
         assert good.hypotheses and last.hypotheses and not good.error
         assert "vocabulary" in faulty.error and not faulty.is_internal
 
@@ -66,13 +68,13 @@ def test_one_faulty_item_does_not_fail_the_others() -> None:
 
 def test_a_search_reports_its_steps_and_stops_when_it_is_cancelled() -> None:
     async def test(process: ModelProcess) -> None:
-        seen: list[Partial] = []
-        task = Task(beam=1, stream=True)
+        seen: list[PartialOutput] = []
+        task = DecodingTask(beam=1, stream=True)
         (output,) = (await process.run(task, [Item(LINES[0], 6)], seen.append)).outputs
         assert [len(one.tokens) for one in seen] == list(range(1, len(seen) + 1)) and len(seen) > 2
         assert output.hypotheses[0].text.startswith(seen[-1].text) and not seen[-1].provisional
 
-        def stop(partial: Partial) -> None:
+        def stop(partial: PartialOutput) -> None:
             process.cancel()
 
         cancelled = await process.run(task, [Item(LINES[0] * 30, 180)], stop)
@@ -85,7 +87,7 @@ def test_a_killed_worker_refuses_its_batch_and_restarts() -> None:
     async def test(process: ModelProcess) -> None:
         restarts: list[int] = []
         process._on_restart = lambda: restarts.append(1)
-        running = asyncio.create_task(process.run(Task(alignment=True), [Item(LINES[0] * 40, 200)]))
+        running = asyncio.create_task(process.run(DecodingTask(alignment=True), [Item(LINES[0] * 40, 200)]))
         await asyncio.sleep(0)
         assert process.pid is not None
         os.kill(process.pid, signal.SIGKILL)
@@ -95,7 +97,7 @@ def test_a_killed_worker_refuses_its_batch_and_restarts() -> None:
             while not process.is_ready:
                 await asyncio.sleep(0.05)
         assert restarts == [1]
-        assert (await process.run(Task(), [Item(LINES[0], 6)])).outputs[0].hypotheses
+        assert (await process.run(DecodingTask(), [Item(LINES[0], 6)])).outputs[0].hypotheses
 
     with_process("transformer", test)
 
@@ -103,7 +105,7 @@ def test_a_killed_worker_refuses_its_batch_and_restarts() -> None:
 def test_a_language_model_continues_a_prompt() -> None:
     async def test(process: ModelProcess) -> None:
         assert process.info.kind == "generate"
-        result = await process.run(Task(kind="generate", beam=1), [Item("le chien", 2)])
+        result = await process.run(DecodingTask(kind="generate", beam=1), [Item("le chien", 2)])
         assert result.outputs[0].hypotheses[0].text.startswith("le chien")
 
     with_process("lm", test)

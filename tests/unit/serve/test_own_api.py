@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seqloom.serve.jobs import Item, ModelSpec, Task
+from seqloom.serve.jobs import DecodingTask, Item, ModelSpec
 from seqloom.serve.reproduce import translate_command
 from support.serving import FAILS, TestServer, copying_server, events
 
@@ -42,7 +42,7 @@ def test_every_option_reaches_the_model(server: TestServer) -> None:
     }
     values = server.post("/v1/translate", asked).json
     task, items = server.process().tasks[-1], server.process().batches[-1]
-    expected = Task(beam=6, nbest=2, forbid=("x",), alignment=True, scores=True, max_length=9)
+    expected = DecodingTask(beam=6, nbest=2, forbid=("x",), alignment=True, scores=True, max_length=9)
     assert task == expected
     assert [(one.source, one.prefix, one.required) for one in items] == [
         ("a b", "p ", ("a",)),
@@ -67,14 +67,14 @@ def test_samples_have_the_keys_of_the_command_line(server: TestServer) -> None:
 
 def test_the_command_quotes_what_a_shell_would_read() -> None:
     spec = ModelSpec("m", ("runs/my run", "runs/b"), checkpoint="step-3")
-    plain = translate_command(spec, Task(beam=2, forbid=("it's",)), [Item("it's $HOME")])
+    plain = translate_command(spec, DecodingTask(beam=2, forbid=("it's",)), [Item("it's $HOME")])
     assert plain.startswith(
         "printf '%s\\n' 'it'\"'\"'s $HOME' | seqloom translate 'runs/my run' --ensemble runs/b"
     )
     assert "--checkpoint step-3" in plain and "--beam 2" in plain
-    table = translate_command(spec, Task(), [Item("a", prefix="b", required=("c", ("d", "D")))])
+    table = translate_command(spec, DecodingTask(), [Item("a", prefix="b", required=("c", ("d", "D")))])
     assert "'a\tb\tc;d'" in table and "--prefix-column 2 --require-column 3" in table
-    assert "segments.txt" in translate_command(spec, Task(), [Item("x" * 5000)])
+    assert "segments.txt" in translate_command(spec, DecodingTask(), [Item("x" * 5000)])
 
 
 def test_a_lost_term_or_placeholder_is_required_or_flagged() -> None:

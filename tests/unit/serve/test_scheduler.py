@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from seqloom.serve.jobs import BatchResult, Item, Output, Task, Unavailable
+from seqloom.serve.jobs import BatchResult, DecodingTask, Item, Output, Unavailable
 from seqloom.serve.scheduler import Scheduler, SchedulerLimits
 from seqloom.types import Hypothesis
 
-PLAIN = Task(beam=1)
+PLAIN = DecodingTask(beam=1)
 
 
 class Model:
@@ -28,7 +28,7 @@ class Model:
         self.cancelled = 0
         self.failure: Exception | None = None
 
-    async def run(self, task: Task, items: Sequence[Item], on_partial: object) -> BatchResult:
+    async def run(self, task: DecodingTask, items: Sequence[Item], on_partial: object) -> BatchResult:
         self.batches.append([item.source for item in items])
         await self.gate.wait()
         if self.failure is not None:
@@ -92,7 +92,12 @@ def test_only_equal_tasks_share_a_batch() -> None:
         model.gate.clear()
         blocking = asyncio.create_task(scheduler.run(items("x"), PLAIN, client="z"))
         await wait_for(lambda: bool(model.batches))
-        tasks = [(Task(beam=1), "a"), (Task(beam=2), "b"), (Task(beam=1), "c"), (Task(beam=1, nbest=2), "d")]
+        tasks = [
+            (DecodingTask(beam=1), "a"),
+            (DecodingTask(beam=2), "b"),
+            (DecodingTask(beam=1), "c"),
+            (DecodingTask(beam=1, nbest=2), "d"),
+        ]
         waiting = [asyncio.create_task(scheduler.run(items(c), task, client=c)) for task, c in tasks]
         await wait_for(lambda: scheduler.depth == 4)
         model.gate.set()
@@ -104,7 +109,7 @@ def test_only_equal_tasks_share_a_batch() -> None:
 
 def test_the_padded_size_and_the_number_of_items_limit_a_batch() -> None:
     async def test(model: Model, scheduler: Scheduler) -> None:
-        await scheduler.run(items(*["ab"] * 10, *["abcde"] * 6), Task(beam=2), client="a")
+        await scheduler.run(items(*["ab"] * 10, *["abcde"] * 6), DecodingTask(beam=2), client="a")
         sizes = [len(batch) * (max(map(len, batch)) + 1) * 2 for batch in model.batches]
         assert max(sizes) <= 30 and max(map(len, model.batches)) <= 4
         assert sum(map(len, model.batches)) == 16
@@ -148,9 +153,9 @@ def test_a_client_with_many_items_delays_others_by_one_batch(length: int) -> Non
 def test_clients_whose_tasks_differ_take_turns() -> None:
     async def test(model: Model, scheduler: Scheduler) -> None:
         model.gate.clear()
-        waiting = [asyncio.create_task(scheduler.run(items(*"aaaa"), Task(beam=1), client="a"))]
+        waiting = [asyncio.create_task(scheduler.run(items(*"aaaa"), DecodingTask(beam=1), client="a"))]
         await wait_for(lambda: bool(model.batches))
-        waiting.append(asyncio.create_task(scheduler.run(items(*"bbbb"), Task(beam=2), client="b")))
+        waiting.append(asyncio.create_task(scheduler.run(items(*"bbbb"), DecodingTask(beam=2), client="b")))
         await wait_for(lambda: scheduler.depth == 3 + 4)
         model.gate.set()
         await asyncio.gather(*waiting)

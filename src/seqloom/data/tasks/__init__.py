@@ -14,7 +14,7 @@ ATTEMPTS = 200  # draws before a task counts as exhausted and sources may repeat
 
 
 @dataclass(frozen=True)
-class Task:
+class GeneratedTask:
     """Generated task."""
 
     name: str
@@ -22,19 +22,21 @@ class Task:
     draw: Callable[[Random], tuple[str, str]]
 
 
-TASKS: dict[str, Task] = {
+TASKS: dict[str, GeneratedTask] = {
     task.name: task
     for task in (
-        Task("copy", "2 to 10 digits, unchanged", symbols.copy),
-        Task("reverse", "2 to 10 digits, in reverse order", symbols.reverse),
-        Task("sort", "2 to 10 digits, in ascending order", symbols.sort),
-        Task("addition", "123+89 to 212", symbols.addition),
-        Task("recall", "a letter followed by 1 to 49 digits, to the letter", symbols.recall_near_or_far),
-        Task(
+        GeneratedTask("copy", "2 to 10 digits, unchanged", symbols.copy),
+        GeneratedTask("reverse", "2 to 10 digits, in reverse order", symbols.reverse),
+        GeneratedTask("sort", "2 to 10 digits, in ascending order", symbols.sort),
+        GeneratedTask("addition", "123+89 to 212", symbols.addition),
+        GeneratedTask(
+            "recall", "a letter followed by 1 to 49 digits, to the letter", symbols.recall_near_or_far
+        ),
+        GeneratedTask(
             "needles", "four numbered letters among 1,000 others, in the order of their numbers", needles.draw
         ),
-        Task("dates", "written dates in seven languages, to ISO form (2024-03-05)", dates.draw),
-        Task("numbers", "numbers in English words to German words (needs num2words)", numbers.draw),
+        GeneratedTask("dates", "written dates in seven languages, to ISO form (2024-03-05)", dates.draw),
+        GeneratedTask("numbers", "numbers in English words to German words (needs num2words)", numbers.draw),
     )
 }
 
@@ -46,7 +48,7 @@ def generate(task: str, count: int, seed: int) -> Iterator[Example]:
     return _generate(TASKS[task], count, Random(seed))
 
 
-def _generate(task: Task, count: int, random: Random) -> Iterator[Example]:
+def _generate(task: GeneratedTask, count: int, random: Random) -> Iterator[Example]:
     seen: set[str] = set()
     for line in range(1, count + 1):
         source, target = task.draw(random)

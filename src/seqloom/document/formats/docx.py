@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from html import unescape
 from typing import TYPE_CHECKING
 
-from seqloom.document.formats.tags import MarkupText, Piece, element, joined, pieces, text_atoms
+from seqloom.document.formats.tags import MarkupPiece, MarkupText, element, joined, pieces, text_atoms
 from seqloom.document.formats.zip_file import ZippedXml
-from seqloom.document.segments import Atom, Block, Unit, raw
+from seqloom.document.segments import Atom, Block, SegmentedBlock, raw
 
 if TYPE_CHECKING:
     from seqloom.document.document import TranslatedSegment
@@ -27,7 +27,7 @@ class Runs(MarkupText):
     def __init__(self, base: str) -> None:
         self._base = base  # format of the text outside of all tags
 
-    def write(self, unit: Unit, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
+    def write(self, unit: SegmentedBlock, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
         """Return the runs of a paragraph, which stay as they are if no text has changed."""
         if raw(atoms) == raw(unit.block.atoms):
             return unit.block.raw
@@ -72,7 +72,7 @@ class Docx(ZippedXml):
                 i = end - 1
 
 
-def _paragraph(parts: Sequence[Piece], place: str) -> Block:
+def _paragraph(parts: Sequence[MarkupPiece], place: str) -> Block:
     """Return the block of a paragraph. Runs with the most frequent format are outside of all format tags."""
     found: list[tuple[str | None, list[Atom]]] = []  # the format of a run, None for what is not text
     i = 0
@@ -114,7 +114,7 @@ def _with_formats(found: Sequence[tuple[str | None, list[Atom]]], base: str) -> 
         yield Atom("", "", "close", _FORMAT)
 
 
-def _run_text(parts: Sequence[Piece]) -> tuple[str, list[Atom]] | None:
+def _run_text(parts: Sequence[MarkupPiece]) -> tuple[str, list[Atom]] | None:
     """Return the format and the text of a run; None if it has anything else."""
     format, atoms, i = "", list[Atom](), 1
     while i < len(parts) - 1:

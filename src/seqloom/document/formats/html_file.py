@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from seqloom.document.formats.base import TextFormat
-from seqloom.document.formats.tags import MarkupText, Piece, element, joined, pieces, text_atoms
+from seqloom.document.formats.tags import MarkupPiece, MarkupText, element, joined, pieces, text_atoms
 from seqloom.document.segments import Atom, Block
 
 _INLINE = frozenset(
@@ -108,12 +108,12 @@ class Html(TextFormat):
             yield Block(tuple(atoms), f"line {begun}", _WRITER)
 
 
-def _is_kept(piece: Piece) -> bool:
+def _is_kept(piece: MarkupPiece) -> bool:
     """Return whether an element is marked as not to be translated."""
     return piece.attribute("translate") == "no" or "notranslate" in (piece.attribute("class") or "").split()
 
 
-def _skipped(parts: list[Piece], start: int) -> int:
+def _skipped(parts: list[MarkupPiece], start: int) -> int:
     name = parts[start].name.lower()
     if parts[start].kind != "start" or name in _VOID:
         return start + 1
@@ -125,7 +125,7 @@ def _skipped(parts: list[Piece], start: int) -> int:
     return next(ends, len(parts))
 
 
-def _atoms(piece: Piece, raw: str) -> Iterator[Atom]:
+def _atoms(piece: MarkupPiece, raw: str) -> Iterator[Atom]:
     name = piece.name.lower()
     if piece.kind == "text":
         yield from text_atoms(raw, collapse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seqloom.document.formats.tags import MarkupText, Piece, element, joined, pieces, text_atoms
+from seqloom.document.formats.tags import MarkupPiece, MarkupText, element, joined, pieces, text_atoms
 from seqloom.document.formats.zip_file import ZippedXml
 from seqloom.document.segments import Atom, Block
 
@@ -39,7 +39,7 @@ class Odt(ZippedXml):
             i = end
 
 
-def _atoms(parts: Sequence[Piece]) -> Iterator[Atom]:
+def _atoms(parts: Sequence[MarkupPiece]) -> Iterator[Atom]:
     i = 0
     while i < len(parts):
         piece, end = parts[i], i + 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from seqloom.document.formats.base import TextFormat, lines_of, without_end
-from seqloom.document.segments import Atom, Block, InPlace, Unit, raw, text_atoms
+from seqloom.document.segments import Atom, Block, InPlace, SegmentedBlock, raw, text_atoms
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class PoSlot(InPlace):
     def __init__(self, entry: _Entry, name: str, *, is_last: bool) -> None:
         self._entry, self._name, self._is_last = entry, name, is_last
 
-    def write(self, unit: Unit, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
+    def write(self, unit: SegmentedBlock, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
         """Return the entry; an entry with suspicious translations is marked as fuzzy."""
         self._entry.new[self._name] = raw(atoms)
         doubtful = any(one.flags for one in segments)

@@ -17,7 +17,7 @@ _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&nbsp;": "\u00a0", "&lrm;"
 _NEW_SPEAKER = re.compile(r"\s*(?:<[^<>]*>|\{\\[^{}]*\})*\s*[-–—♪#>]")
 
 
-class Cue(InPlace):
+class CueText(InPlace):
     """Text of a cue."""
 
     def may_break(self, before: str, after: str) -> bool:
@@ -25,7 +25,7 @@ class Cue(InPlace):
         return bool(before.strip() and after.strip()) and not _TIMING.match(after)
 
 
-class WebVttCue(Cue):
+class WebVttCueText(CueText):
     """Text of a cue in WebVTT, in which `<` and `&` are escaped."""
 
     def escape_character(self, character: str, source: tuple[Atom, ...]) -> str:  # type: ignore[override]
@@ -57,7 +57,7 @@ class Subtitles(TextFormat):
             yield ending
 
 
-_SRT, _VTT = Cue(), WebVttCue()
+_SRT, _VTT = CueText(), WebVttCueText()
 
 
 def _atoms(lines: list[str], *, is_vtt: bool) -> Iterator[Atom]:

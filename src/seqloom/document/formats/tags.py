@@ -18,7 +18,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _ENDS = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", ">"), ("<!", ">"))
 
 
-class Piece(NamedTuple):
+class MarkupPiece(NamedTuple):
     """Tag, text, or another part such as a comment."""
 
     kind: Kind
@@ -31,14 +31,14 @@ class Piece(NamedTuple):
         return None if match is None else html.unescape(match[1] or match[2] or match[3] or "")
 
 
-def pieces(text: str) -> Iterator[Piece]:
+def pieces(text: str) -> Iterator[MarkupPiece]:
     """Yield tags, text and other parts. A part that never ends is text up to the end, as in HTML."""
     position = 0
     while position < len(text):
         start = text.find("<", position)
         start = len(text) if start < 0 else start
         if start > position:
-            yield Piece("text", text[position:start])
+            yield MarkupPiece("text", text[position:start])
         if start == len(text):
             return
         piece = _piece(text, start)
@@ -46,20 +46,20 @@ def pieces(text: str) -> Iterator[Piece]:
         position = start + len(piece.raw)
 
 
-def _piece(text: str, start: int) -> Piece:
+def _piece(text: str, start: int) -> MarkupPiece:
     for opening, closing in _ENDS:
         if text.startswith(opening, start):
             end = text.find(closing, start + len(opening))
-            return Piece("other", text[start : len(text) if end < 0 else end + len(closing)])
+            return MarkupPiece("other", text[start : len(text) if end < 0 else end + len(closing)])
     match = _TAG.match(text, start)
     if match is None:
         is_tag = text[start + 1 : start + 2].isalpha() or text[start + 1 : start + 2] == "/"
-        return Piece("other", text[start:]) if is_tag else Piece("text", "<")
+        return MarkupPiece("other", text[start:]) if is_tag else MarkupPiece("text", "<")
     kind: Kind = "end" if match[0][1] == "/" else "empty" if match[0].endswith("/>") else "start"
-    return Piece(kind, match[0], match[1].rpartition(":")[2])
+    return MarkupPiece(kind, match[0], match[1].rpartition(":")[2])
 
 
-def element(parts: Sequence[Piece], start: int) -> int:
+def element(parts: Sequence[MarkupPiece], start: int) -> int:
     """Return the position after the element that begins at `start`; the end if it is not closed."""
     if parts[start].kind != "start":
         return start + 1
@@ -72,7 +72,7 @@ def element(parts: Sequence[Piece], start: int) -> int:
     return len(parts)
 
 
-def joined(parts: Sequence[Piece]) -> str:
+def joined(parts: Sequence[MarkupPiece]) -> str:
     """Return the text of pieces."""
     return "".join(piece.raw for piece in parts)
 

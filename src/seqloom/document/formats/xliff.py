@@ -9,9 +9,9 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 from seqloom.document.formats.base import TextFormat
-from seqloom.document.formats.tags import MarkupText, Piece, element, joined, pieces, text_atoms
+from seqloom.document.formats.tags import MarkupPiece, MarkupText, element, joined, pieces, text_atoms
 from seqloom.document.safe_xml import local_name, parse_xml_bytes
-from seqloom.document.segments import Atom, Block, Role, Unit, raw
+from seqloom.document.segments import Atom, Block, Role, SegmentedBlock, raw
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _ENDS = {"ept": "rid id", "ex": "rid id", "ec": "startRef"}
 class Parts(NamedTuple):
     """Unit of translation in the file: what stands before, in and after its target."""
 
-    head: tuple[Piece, ...]
+    head: tuple[MarkupPiece, ...]
     indent: str  # white space before a new target
     start: str  # tag of the target; empty if there is none
     content: str
@@ -40,7 +40,7 @@ class Target(MarkupText):
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    def write(self, unit: Unit, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
+    def write(self, unit: SegmentedBlock, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
         """Return the unit up to its target; it stays as it is if the translation is not new."""
         parts, content = self._parts, raw(atoms)
         if parts.start and content == parts.content and not parts.start.endswith("/>"):
@@ -99,7 +99,7 @@ class Xliff(TextFormat):
             i += 1
 
 
-def _unit(parts: Sequence[Piece], unit: str, *, version_1: bool, is_kept: bool) -> Iterator[str | Block]:
+def _unit(parts: Sequence[MarkupPiece], unit: str, *, version_1: bool, is_kept: bool) -> Iterator[str | Block]:
     """Yield the block of a unit and what follows its target."""
     found: dict[str, tuple[int, int]] = {}
     i = 1
@@ -139,7 +139,7 @@ def _unit(parts: Sequence[Piece], unit: str, *, version_1: bool, is_kept: bool) 
     yield joined(parts[end:])
 
 
-def _atoms(parts: Sequence[Piece]) -> Iterator[Atom]:
+def _atoms(parts: Sequence[MarkupPiece]) -> Iterator[Atom]:
     i = 0
     while i < len(parts):
         piece, end = parts[i], i + 1
@@ -155,7 +155,7 @@ def _atoms(parts: Sequence[Piece]) -> Iterator[Atom]:
         i = end
 
 
-def _role(piece: Piece) -> tuple[Role, str]:
+def _role(piece: MarkupPiece) -> tuple[Role, str]:
     """Return the role and name of an element whose partner is another element."""
     roles: tuple[tuple[Role, dict[str, str]], ...] = (("open", _STARTS), ("close", _ENDS))
     for role, names in roles:
@@ -165,7 +165,7 @@ def _role(piece: Piece) -> tuple[Role, str]:
     return "single", ""
 
 
-def _last_tag(head: Sequence[Piece]) -> str:
+def _last_tag(head: Sequence[MarkupPiece]) -> str:
     return next((piece.raw for piece in reversed(head) if piece.kind in ("end", "empty")), "")
 
 

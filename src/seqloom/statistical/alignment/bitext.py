@@ -22,7 +22,7 @@ CHUNK = 1 << 20  # links: the unit of work, whatever the number of threads
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PairBlock:
     """The B pairs of a chunk with S source and T target words."""
 
     pairs: Numbers  # (B,) indices in the corpus
@@ -47,7 +47,7 @@ class Block:
 class Chunk:
     """A group of blocks, with the word pair of each of their links as an index into `words`."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[PairBlock, ...]
     words: Ids  # sorted indices of the distinct word pairs of this chunk
     links: Ids  # (L,)
     target: Ids  # the target words of all blocks, concatenated
@@ -127,7 +127,7 @@ class _Side:
         return words
 
 
-def _blocks(source: _Side, target: _Side) -> Iterable[Block]:
+def _blocks(source: _Side, target: _Side) -> Iterable[PairBlock]:
     """Yield blocks of pairs of one shape, each of at most one chunk."""
     order = np.lexsort((source.lengths, target.lengths))  # stable: keeps the corpus order within a shape
     order = order[(source.lengths[order] > 0) & (target.lengths[order] > 0)]
@@ -138,12 +138,12 @@ def _blocks(source: _Side, target: _Side) -> Iterable[Block]:
         size = max(1, CHUNK // (rows * columns))
         for i in range(start, stop, size):
             pairs = order[i : min(i + size, stop)]
-            yield Block(pairs, source.rows(pairs, columns), target.rows(pairs, rows), slice(0, 0))
+            yield PairBlock(pairs, source.rows(pairs, columns), target.rows(pairs, rows), slice(0, 0))
 
 
-def _grouped(blocks: Iterable[Block]) -> list[list[Block]]:
+def _grouped(blocks: Iterable[PairBlock]) -> list[list[PairBlock]]:
     """Group adjacent blocks into chunks of at most CHUNK links, and set their spans."""
-    chunks: list[list[Block]] = []
+    chunks: list[list[PairBlock]] = []
     start = CHUNK
     for block in blocks:
         size = block.source.size * block.shape[0]
@@ -155,7 +155,7 @@ def _grouped(blocks: Iterable[Block]) -> list[list[Block]]:
     return chunks
 
 
-def _chunk(blocks: list[Block], target_size: int) -> tuple[Chunk, Numbers]:
+def _chunk(blocks: list[PairBlock], target_size: int) -> tuple[Chunk, Numbers]:
     """Return a chunk without `words`, and the keys of its word pairs: source · target_size + target."""
     keys = np.empty(blocks[-1].span.stop, dtype=np.int64)
     for block in blocks:

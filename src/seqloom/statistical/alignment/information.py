@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seqloom.statistical.alignment.align import ITERATIONS, Aligner
-from seqloom.statistical.alignment.bitext import CHUNK, Block, Chunk, Ids, Numbers, Pair, Reals
+from seqloom.statistical.alignment.bitext import CHUNK, Chunk, Ids, Numbers, Pair, PairBlock, Reals
 from seqloom.statistical.alignment.em import Direction, posteriors
 from seqloom.statistical.alignment.position import PositionMixture
 
@@ -100,7 +100,7 @@ class _DirectionCounts:
                     *self._score(block, rows, block.view(all_)[rows], block.view(own)[rows]),
                 )
 
-    def _score(self, block: Block, rows: slice, counts: Reals, own: Reals) -> tuple[Reals, Reals]:
+    def _score(self, block: PairBlock, rows: slice, counts: Reals, own: Reals) -> tuple[Reals, Reals]:
         """Return the information and the number of counted words of some pairs of one shape, (B,) both.
 
         `counts` are the c(e, f) of all pairs and `own` the links of each pair, both (B, T, S).
@@ -128,7 +128,7 @@ def _equal(words: Ids) -> Reals:
     return same.astype(np.float64)
 
 
-def _slices(block: Block) -> Iterator[slice]:
+def _slices(block: PairBlock) -> Iterator[slice]:
     """Yield parts of a block whose squares of words are at most a chunk."""
     size = max(1, CHUNK // max(block.shape) ** 2)
     for start in range(0, len(block.pairs), size):

@@ -12,7 +12,7 @@ from seqloom.statistical.phrase.features import PhraseLanguageModel, Vector
 from seqloom.statistical.phrase.graph import SearchGraph
 from seqloom.statistical.phrase.nbest import Derivation, best, features_of
 from seqloom.statistical.phrase.options import OptionCollector, SourceSentence
-from seqloom.statistical.phrase.stacks import Limits, StackDecoder
+from seqloom.statistical.phrase.stacks import StackDecoder, StackLimits
 from seqloom.statistical.phrase.table import PhraseTable
 
 _CHUNK = 4  # sentences per work unit
@@ -33,7 +33,12 @@ class Decoder:
     """Search under given weights and limits; results for a sentence do not depend on other sentences."""
 
     def __init__(
-        self, table: PhraseTable, language: PhraseLanguageModel, weights: Vector, limits: Limits, options: int
+        self,
+        table: PhraseTable,
+        language: PhraseLanguageModel,
+        weights: Vector,
+        limits: StackLimits,
+        options: int,
     ) -> None:
         self.table, self.language, self.weights, self.limits = table, language, weights, limits
         self._options = OptionCollector(table, language, weights, options)

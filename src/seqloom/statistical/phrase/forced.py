@@ -14,7 +14,7 @@ from seqloom.statistical.phrase import features as F
 from seqloom.statistical.phrase.decoder import Decoder
 from seqloom.statistical.phrase.extract import MONOTONE, OTHER
 from seqloom.statistical.phrase.features import Context
-from seqloom.statistical.phrase.nbest import Derivation, Piece
+from seqloom.statistical.phrase.nbest import Derivation, DerivationPiece
 from seqloom.statistical.phrase.options import Option, SourceSentence, SpanOptions, log_prob_of
 from seqloom.statistical.phrase.stacks import BEGIN, CoverageState, coverage_after, next_spans, orientation
 from seqloom.types import EOS
@@ -38,14 +38,14 @@ class _ForcedHypothesis(NamedTuple):
     coverage: CoverageState
     context: Context
     after: tuple[float, ...]  # weighted log P of each possible orientation of the next phrase
-    piece: Piece | None = None
+    piece: DerivationPiece | None = None
     previous: _ForcedHypothesis | None = None
 
 
 class _Expansion(NamedTuple):
     """An option that generates the next part of the target."""
 
-    piece: Piece
+    piece: DerivationPiece
     mask: int
     end: int  # length in bytes of the target prefix then generated
 
@@ -112,7 +112,7 @@ def _expansions(
 ) -> Iterator[_Expansion]:
     for start, stop, mask, choice in next_spans(hypothesis.coverage, sentence, jump):
         for option, end in matches.at(mask, choice, offset):
-            yield _Expansion(Piece(option, start, stop), mask, end)
+            yield _Expansion(DerivationPiece(option, start, stop), mask, end)
 
 
 def _expanded(hypothesis: _ForcedHypothesis, expansion: _Expansion, decoder: Decoder) -> _ForcedHypothesis:
@@ -141,7 +141,7 @@ def _with_end(hypothesis: _ForcedHypothesis, length: int, decoder: Decoder) -> _
 
 
 def _backtrace(last: _ForcedHypothesis) -> ForcedDerivation:
-    pieces, gains, hypothesis = list[Piece](), list[float](), last
+    pieces, gains, hypothesis = list[DerivationPiece](), list[float](), last
     while hypothesis.previous is not None and hypothesis.piece is not None:
         pieces.append(hypothesis.piece)
         gains.append(hypothesis.score - hypothesis.previous.score)

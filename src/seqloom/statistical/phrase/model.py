@@ -24,7 +24,7 @@ from seqloom.statistical.phrase.bleu import Reference
 from seqloom.statistical.phrase.decoder import Decoder, Words, map_tasks
 from seqloom.statistical.phrase.features import Vector, noisy_channel, start_weights
 from seqloom.statistical.phrase.scorer import PhraseScorer
-from seqloom.statistical.phrase.stacks import Limits
+from seqloom.statistical.phrase.stacks import StackLimits
 from seqloom.statistical.phrase.table import LONGEST, PhraseTable, build_table
 from seqloom.statistical.phrase.translator import PhraseTranslator, read
 from seqloom.statistical.phrase.tune import NBestList, tune
@@ -69,10 +69,10 @@ class PhraseSettings(ModelSettings):
     pops: int = Field(100, ge=1, description="hypotheses created per stack before pruning")
     jump: int = Field(6, ge=0, description="maximum source words jumped over; 0 = monotone")
 
-    def limits(self, beam: int | None = None) -> Limits:
+    def limits(self, beam: int | None = None) -> StackLimits:
         """Return the search limits, with `beam` hypotheses per stack if given."""
         stack = beam or self.stack
-        return Limits(stack=stack, pops=max(self.pops, stack), jump=self.jump)
+        return StackLimits(stack=stack, pops=max(self.pops, stack), jump=self.jump)
 
 
 @register(

@@ -21,7 +21,7 @@ from seqloom.types import EOS
 _MAX_TRIES = 20  # derivations tried per output: many have the same words
 
 
-class Piece(NamedTuple):
+class DerivationPiece(NamedTuple):
     """An option and the source span that it translates."""
 
     option: Option
@@ -33,7 +33,7 @@ class Derivation(NamedTuple):
     """The pieces of a translation, in target order."""
 
     score: float
-    pieces: tuple[Piece, ...]
+    pieces: tuple[DerivationPiece, ...]
 
     @property
     def words(self) -> tuple[tuple[int, str], ...]:
@@ -48,7 +48,7 @@ def derivations(graph: SearchGraph) -> Iterator[Derivation]:
     of the rest is exact, and the first path that reaches the start is the best of those remaining.
     """
     serial = count()  # equal scores are ordered by discovery
-    heap: list[tuple[float, int, float, Arc, tuple[Piece, ...]]] = []
+    heap: list[tuple[float, int, float, Arc, tuple[DerivationPiece, ...]]] = []
     for arc in graph.goal.arcs:
         heappush(heap, (-arc.score, next(serial), 0.0, arc, ()))
     while heap:
@@ -56,7 +56,7 @@ def derivations(graph: SearchGraph) -> Iterator[Derivation]:
         if arc.previous is None or arc.option is None:
             yield Derivation(-negative, pieces)
             continue
-        longer = (Piece(arc.option, arc.start, arc.stop), *pieces)
+        longer = (DerivationPiece(arc.option, arc.start, arc.stop), *pieces)
         rest += arc.score - arc.previous.score  # what this arc adds to the best path before it
         for previous in arc.previous.arcs:
             heappush(heap, (-(previous.score + rest), next(serial), rest, previous, longer))

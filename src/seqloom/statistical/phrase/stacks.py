@@ -29,7 +29,7 @@ Stack = dict[CoverageState, dict[object, PhraseHypothesis]]  # by coverage, then
 
 
 @dataclass(frozen=True)
-class Limits:
+class StackLimits:
     """Limits of the search; None means no limit."""
 
     stack: int | None = None  # hypotheses kept per stack
@@ -103,7 +103,7 @@ def coverage_after(covered: int, start: int, stop: int) -> CoverageState:
 class StackDecoder:
     """Search for the best derivations of the translations of a sentence."""
 
-    def __init__(self, language: PhraseLanguageModel, weights: Vector, limits: Limits) -> None:
+    def __init__(self, language: PhraseLanguageModel, weights: Vector, limits: StackLimits) -> None:
         self.language, self.limits = language, limits
         self.language_weight = float(weights[F.LANGUAGE])
         self.distance_weight = float(weights[F.DISTANCE])
