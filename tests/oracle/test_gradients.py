@@ -185,6 +185,55 @@ def test_whatever_feeds_back_against_differences(fields: dict[str, Any]) -> None
     np.testing.assert_allclose(flow.curves["hidden"].norm, by_distance(norms), rtol=1e-5, atol=1e-9)
 
 
+class PushEncoder:
+    """Adds a small vector to the state at one source position, in every layer of one direction."""
+
+    def __init__(self, layer: Any, step: int) -> None:
+        self.layer, self.step = layer, step
+
+    def __call__(self, model: Any, data: Batch, vector: torch.Tensor) -> torch.Tensor:
+        cell, calls = self.layer.cell, 0
+
+        class Pushed(type(cell)):  # type: ignore[misc]
+            def step(self, x: Any, state: Any, weights: Any) -> Any:
+                nonlocal calls
+                hidden, *others = cell.step(x, state, weights)
+                calls += 1
+                return (hidden + vector if calls - 1 == push.step else hidden, *others)
+
+        push = self
+        self.layer.cell = Pushed(cell.name, cell.activation)
+        try:
+            return losses(model, data)
+        finally:
+            self.layer.cell = cell
+
+
+@pytest.mark.parametrize("name", ["rnn-notes", "lstm-additive", "gru-last"])
+@torch.no_grad()
+def test_encoder_states_against_differences(name: str) -> None:
+    data, small = batch(), 1e-5
+    flow = measure_gradients(build(name), [data])
+    model = build(name)
+    squares: dict[tuple[int, int, int], float] = {}  # by row, target step and source position
+    readers = [(layer, False) for layer in model.encoder.forwards]
+    for layer, is_backward in readers + [(layer, True) for layer in model.encoder.backwards]:
+        for step in range(data.source.shape[1]):
+            push = PushEncoder(layer, step)
+            for vector in torch.eye(layer.width, dtype=torch.float64) * small:
+                column = (push(model, data, vector) - push(model, data, -vector)) / (2 * small)  # (B, T)
+                for row, i in data.target_mask.nonzero().tolist():
+                    length = int(data.source_lengths[row])
+                    position = length - 1 - step if is_backward else step
+                    if step < length:
+                        key = row, i, length - 1 - position
+                        squares[key] = squares.get(key, 0.0) + float(column[row, i]) ** 2
+    norms: dict[int, list[float]] = {}
+    for (_, _, distance), square in squares.items():
+        norms.setdefault(distance, []).append(square**0.5)
+    np.testing.assert_allclose(flow.curves["encoder"].norm, by_distance(norms), rtol=1e-5, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", ["transformer", "lstm-bilinear"])
 def test_inputs_against_the_gradient_of_the_embedding_matrix(name: str) -> None:
     """No id stands twice in a row, so the gradient of its vector in the matrix is that of its position."""

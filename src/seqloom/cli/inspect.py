@@ -163,6 +163,8 @@ def _table(flow: GradientFlow) -> Table:
     if flow.prediction:
         columns["W^ℓ alone"] = flow.prediction
     columns["source, from its end"] = flow.curves["source"]
+    if "encoder" in flow.curves:
+        columns["encoder state, from its end"] = flow.curves["encoder"]
     title = f"{flow.name}: mean norm of the gradient, {flow.sentences} pairs"
     table = new_table("distance", *columns, title=title, right=("distance", *columns))
     longest = max(len(curve.norm) for curve in columns.values())

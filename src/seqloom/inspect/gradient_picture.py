@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 STEPS_BACK = "target steps back, i − j"
 FROM_END = "source tokens from the end"
+_ENCODER = "-."  # line of encoder states, in the panel of the source
 
 
 @dataclass(frozen=True)
@@ -57,12 +58,16 @@ class GradientComparison(Inspection):
         if self._with_states:
             _label(panels[0], "by decoder state", "h", STEPS_BACK)
             handles += self._draw_states(panels[0], colors)
+        if any("encoder" in flow.curves for flow in self.flows):
+            handles.append(Line2D([], [], color="0.4", ls=_ENCODER, label="encoder state"))
         for panel, kind, symbol, distance in (
             (panels[-2], "target", "y", STEPS_BACK),
             (panels[-1], "source", "x", FROM_END),
         ):
             for flow, color in zip(self.flows, colors, strict=True):
                 _line(panel, flow.curves[kind], color)
+                if kind == "source" and "encoder" in flow.curves:
+                    _line(panel, flow.curves["encoder"], color, _ENCODER)
             _label(panel, f"by {kind} input", symbol, distance)
         legend_below(figure, handles, style)
 

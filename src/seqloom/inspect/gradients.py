@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from seqloom.data.batching import collate
 from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
+from seqloom.inspect.encoder_states import EncoderStates
 from seqloom.inspect.inspection import Inspection
 from seqloom.inspect.picture import Style
 from seqloom.nn.cells import RecurrentLayer, State
@@ -54,9 +55,10 @@ class GradientFlow(Inspection):
     """Gradients of the loss at target step i with respect to earlier states and inputs.
 
     The curves are `hidden` and `cell`, for the states of a recurrent decoder (all layers together) and the
-    cells of an LSTM, and `target` and `source`, for the embeddings of both sides. Distances are target steps, i
-    - j; for `source`, tokens from its end. A simple RNN with one layer has a `prediction`: ∂J_i/∂h_i multiplied
-    by W^ℓ only.
+    cells of an LSTM, `encoder` for the states of a recurrent encoder (all layers and directions together), and
+    `target` and `source`, for the embeddings of both sides. Distances are target steps, i - j; for `source` and
+    `encoder`, tokens from the end of the source. A simple RNN with one layer has a `prediction`: ∂J_i/∂h_i
+    multiplied by W^ℓ only.
     """
 
     name: str
@@ -125,7 +127,7 @@ def measure_gradients(
             if eigen:
                 norms["prediction"] = eigen.norms(gradients["hidden"][:, i], longest=i).flip(1)
             for kind, found in norms.items():
-                last = batch.source_lengths.unsqueeze(1) - 1 if kind == "source" else i
+                last = batch.source_lengths.unsqueeze(1) - 1 if kind in ("source", "encoder") else i
                 distances = last - torch.arange(found.shape[1], device=found.device).expand_as(found)
                 sums.setdefault(kind, _DistanceSums(max_distance)).add(
                     found, distances, batch.target_mask[:, i]
@@ -197,6 +199,7 @@ class _Probe:
         for layer in self._layers:
             layer.cell = replace(layer.cell, kernel="steps")
             layer.register_forward_hook(self._keep_state)
+        self._encoder = EncoderStates(self._model)
 
     @property
     def recurrent_matrix(self) -> Tensor | None:
@@ -212,6 +215,7 @@ class _Probe:
         self._batch = batch
         self._inputs.clear()
         self._states.clear()
+        self._encoder.clear()
         hidden: Tensor = self._model.unroll(batch)[0] if self._layers else self._model.hidden(batch)
         # A language model reads the source with the same layers: keep the states of the target only.
         del self._states[: len(self._states) - hidden.shape[1] * len(self._layers)]
@@ -220,15 +224,19 @@ class _Probe:
         return hidden
 
     def gradients(self, loss: Tensor, step: int) -> dict[str, Tensor]:
-        """Return gradients of a loss: (B, step + 1, layers x D) for states, (B, positions, D) for inputs."""
+        """Return gradients of a loss: (B, step + 1, layers x D) for the decoder, else (B, positions, ·)."""
         states = self._states[: (step + 1) * len(self._layers)]
         parts = list(zip(*states, strict=True))  # hidden states, and cells if there are any
         tensors = [*self._inputs.values(), *(tensor for part in parts for tensor in part)]
+        tensors += self._encoder.tensors
         found = iter(torch.autograd.grad(loss, tensors, retain_graph=True, materialize_grads=True))
         gradients = {kind: next(found) for kind in self._inputs}
         for kind, part in zip(("hidden", "cell"), parts, strict=False):
             stacked = torch.stack([next(found) for _ in part], dim=1)  # (B, steps x layers, D)
             gradients[kind] = stacked.reshape(len(stacked), step + 1, -1)
+        if self._encoder.tensors:
+            assert self._batch is not None
+            gradients["encoder"] = self._encoder.by_position(found, self._batch.source_lengths)
         return gradients
 
     def _keep_input(self, module: nn.Module, inputs: tuple[Tensor, ...], embedded: Tensor) -> None:

@@ -18,6 +18,7 @@ from seqloom.data.store import TokenStore
 from seqloom.errors import SeqloomError
 from seqloom.inspect.gradient_picture import gradient_picture
 from seqloom.inspect.gradients import Curve, GradientFlow, longest_batches, measure_gradients
+from seqloom.nn.recurrent import RecurrentEncoder
 from seqloom.registry import FILL, architecture, architectures
 from seqloom.types import Batch, Vocabularies
 
@@ -54,9 +55,12 @@ def test_every_architecture_with_a_target_can_be_measured(name: str) -> None:
     kinds = {"source", "target"}
     if hasattr(model, "unroll"):
         kinds |= {"hidden", "cell"} if model.cell.parts == 2 else {"hidden"}  # type: ignore[union-attr]
+    if any(isinstance(module, RecurrentEncoder) for module in model.modules()):
+        kinds.add("encoder")
     assert set(flow.curves) == kinds
     for kind, curve in flow.curves.items():
-        assert len(curve.norm) == len(curve.ratio) == len(curve.count) == (4 if kind == "source" else 5)
+        length = 4 if kind in ("source", "encoder") else 5
+        assert len(curve.norm) == len(curve.ratio) == len(curve.count) == length
         assert min(curve.norm) > 0
         assert curve.ratio[0] == pytest.approx(1)
     assert (flow.prediction is not None) == name.startswith("rnn-")
