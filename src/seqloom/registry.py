@@ -38,6 +38,7 @@ class Task:
     """
 
     name: str
+    model: str = ""  # architecture if only the task is named
     learns_text: bool = False  # from plain text, unless the data is pairs
     use: Use = "translate"  # of a model of pairs
     text_use: Use = "translate"  # of a model of plain text
@@ -53,9 +54,10 @@ class Task:
 
 
 TRANSLATE = Task("translate", reads_frames=True, planned=True)  # map a source to a target
-CONTINUE = Task("continue", learns_text=True, text_use="generate")  # continue a text (or a source)
+CONTINUE = Task("continue", model="lm", learns_text=True, text_use="generate")  # continue a text (or a source)
 FILL = Task(  # fill the gaps in a text
     "fill",
+    model="mlm",
     learns_text=True,
     use="fill",
     text_use="fill",

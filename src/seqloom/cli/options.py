@@ -79,6 +79,16 @@ Minutes = Annotated[
         min=0.01, metavar="N", help="Time budget in minutes.", show_default="30, unless train.max_* is set"
     ),
 ]
+TaskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        metavar="NAME",
+        help="translate, tag (one label per word), classify (one per sequence), predict (vectors), continue or "
+        "fill (text); with --model, its encoder is used.",
+        show_default="that of the model",
+    ),
+]
 PlanOption = Annotated[
     str | None,
     typer.Option(

@@ -17,6 +17,7 @@ from seqloom.cli.options import (
     Tables,
     Target,
     TargetColumn,
+    TaskOption,
     tables_of,
 )
 from seqloom.cli.output import new_table, print_json, print_tables
@@ -32,6 +33,7 @@ def plan(
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     languages: Languages = None,
+    task: TaskOption = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Architecture: see seqloom models.", show_default="chosen"),
@@ -52,6 +54,7 @@ def plan(
     """
     from seqloom.run.config import option_tree
     from seqloom.run.planner.plan import compose_with_plan
+    from seqloom.run.task_model import with_task
 
     values = {
         "data.train": tables_of(pairs),
@@ -63,6 +66,8 @@ def plan(
         "model.name": model,
     }
     tree = option_tree(config, values, set_ or ())
+    if task:
+        tree = with_task(tree, task)
     composed, chosen = compose_with_plan(tree, "auto", minutes=minutes)
     if chosen is None:
         print(f"There are no rules for the model {composed.model.name}: all options keep their defaults.")

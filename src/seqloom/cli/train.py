@@ -19,6 +19,7 @@ from seqloom.cli.options import (
     Tables,
     Target,
     TargetColumn,
+    TaskOption,
     ValidSource,
     ValidTables,
     ValidTarget,
@@ -42,6 +43,7 @@ def train(
     languages: Languages = None,
     valid_source: ValidSource = None,
     valid_target: ValidTarget = None,
+    task: TaskOption = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Architecture: see seqloom models.", show_default="chosen"),
@@ -81,6 +83,7 @@ def train(
       seqloom train --source train.de --target train.en --out runs/de-en
       seqloom train pairs.tsv --model lstm-additive --out runs/lstm
       seqloom train text.txt --model lm --out runs/lm
+      seqloom train reviews.tsv --task classify --out runs/class
       seqloom train pairs.tsv --out runs/x --set model.layers=4
     """
     from seqloom.distributed.process_group import init_process_group, was_restarted
@@ -88,6 +91,7 @@ def train(
     from seqloom.run.directory import Run
     from seqloom.run.load import commands_for
     from seqloom.run.planner.plan import compose_with_plan, plan_mode
+    from seqloom.run.task_model import with_task
     from seqloom.run.train import create_and_train
 
     values = {
@@ -109,6 +113,8 @@ def train(
         launch(processes, restarts=_RESTARTS)
         return
     tree = option_tree(config, values, set_ or ())
+    if task:
+        tree = with_task(tree, task)
     with init_process_group(from_options(tree).train.device) as group:
         composed, chosen = from_options(tree), None
         if group.is_main and not was_restarted():

@@ -38,8 +38,22 @@ def _one_class(words: int, labels: int) -> str | None:
 
 _NO_NOISE = frozenset({"none"})
 _METRICS = "accuracy,macro-f1"
-TAG = Task("tag", noises=_NO_NOISE, keeps_words=True, mismatch=_one_tag_per_word, metrics=_METRICS)
-CLASSIFY = Task("classify", noises=_NO_NOISE, reads_frames=True, mismatch=_one_class, metrics=_METRICS)
+TAG = Task(
+    "tag",
+    model="bilstm-tagger",
+    noises=_NO_NOISE,
+    keeps_words=True,
+    mismatch=_one_tag_per_word,
+    metrics=_METRICS,
+)
+CLASSIFY = Task(
+    "classify",
+    model="bilstm-classifier",
+    noises=_NO_NOISE,
+    reads_frames=True,
+    mismatch=_one_class,
+    metrics=_METRICS,
+)
 
 
 class LabelOutput(nn.Linear):

@@ -11,7 +11,14 @@ from seqloom.models.transformer import Transformer, TransformerSettings
 from seqloom.registry import Task, register
 from seqloom.types import Vocabularies
 
-PREDICT = Task("predict", noises=frozenset({"none"}), reads_frames=True, writes_vectors=True, metrics="nmse")
+PREDICT = Task(
+    "predict",
+    model="lstm-vectors",
+    noises=frozenset({"none"}),
+    reads_frames=True,
+    writes_vectors=True,
+    metrics="nmse",
+)
 _DEFAULTS = {"text.target_tokenizer": "vectors", "train.label_smoothing": 0.0}
 
 

@@ -37,6 +37,7 @@ from seqloom.run.guards import disk_errors, exclusive_training, stop_on_signals
 from seqloom.run.labels import check_labels
 from seqloom.run.load import check_search_options, load, load_filler, load_generator, use_of
 from seqloom.run.planner.plan import Plan, PlanMode, compose_with_plan, plan_mode
+from seqloom.run.task_model import with_task
 from seqloom.run.techniques import check_tokenizers, is_augmented
 from seqloom.system import busy_elsewhere, keep_freed_memory
 from seqloom.tensors import write_tensors
@@ -67,6 +68,7 @@ def train(
     source: str | Path | None = None,
     target: str | Path | None = None,
     valid: Pairs = None,
+    task: str | None = None,
     model: str | None = None,
     size: str | None = None,
     config: str | Path | None = None,
@@ -80,11 +82,12 @@ def train(
     `pairs` and `valid` are files, or pairs in memory: (source, target) tuples, dicts or a DataFrame, which are
     kept in a file in the cache, because training reads data more than once.
 
-    Return a Translator for pairs, a Generator (`lm`) or a Filler (`mlm`) for text. `settings` holds further
-    options by their dotted names, e.g. {"train.max_steps": 1000}. Open options are chosen from the data and for
-    a budget of `minutes` (default: 30); with `plan="fixed"`, the default if there is a `config`, they are
-    constants. Messages are logged to the `seqloom` logger and, unless `quiet` is set or logging is configured,
-    printed on standard error.
+    Return a Translator for pairs, a Generator (`lm`) or a Filler (`mlm`) for text. `task` is `translate`,
+    `tag`, `classify`, `predict`, `continue` or `fill`; `model` then only names the encoder. `settings` holds
+    further options by their dotted names, e.g. {"train.max_steps": 1000}. Open options are chosen from the
+    data and for a budget of `minutes` (default: 30); with `plan="fixed"`, the default if there is a `config`,
+    they are constants. Messages are logged to the `seqloom` logger and, unless `quiet` is set or logging is
+    configured, printed on standard error.
     """
     named = any((settings or {}).get(f"data.{side}_column") for side in ("source", "target"))
     values = {
@@ -96,10 +99,11 @@ def train(
         "model.size": size,
         **(settings or {}),
     }
+    tree = option_tree(config, values)
+    if task:
+        tree = with_task(tree, task)
     with console(quiet=quiet):
-        composed, chosen = compose_with_plan(
-            option_tree(config, values), plan_mode(plan, config), minutes=minutes
-        )
+        composed, chosen = compose_with_plan(tree, plan_mode(plan, config), minutes=minutes)
     create_and_train(composed, Path(out), plan=chosen, quiet=quiet)
     loaders: dict[Use, Callable[..., Translator | Generator | Filler]] = {
         "translate": load,
