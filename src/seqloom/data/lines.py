@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
+import re
 import sys
 import zlib
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ from typing import IO, Any, cast
 
 from seqloom.errors import SeqloomError
 from seqloom.limits import LINE_BYTES
+
+_CODECS = re.compile(r"utf-8|ascii|(?:iso8859|cp|koi8|mac|tis|gb|big5|euc|shift_jis|johab|iso2022)[\w-]*")
 
 
 def lines(path: str) -> Iterator[str]:
@@ -45,6 +49,18 @@ def raw_lines(path: str) -> Iterator[str]:
             f"{display_name(path)} is a damaged or incomplete gzip file: it ends after line {number}.",
             "download or compress the file again",
         ) from error
+
+
+def codec_of(charset: str) -> str:
+    """Return the codec of a charset that a file declares; empty unless it is one of human text.
+
+    Python has others, such as base64 and unicode_escape, in which bytes and text are not in correspondence.
+    """
+    try:
+        name = codecs.lookup(charset).name
+    except (LookupError, ValueError):
+        return ""
+    return name if _CODECS.fullmatch(name) else ""
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from seqloom.document.memory import Match
 from seqloom.document.placeholders import PlaceholderFinder
 from seqloom.document.segments import Atom, Segment, SegmentedBlock, units_of
 from seqloom.document.sentences import LengthLimit, Split
+from seqloom.document.size_checks import check_segments
 from seqloom.errors import require_known
 from seqloom.text.normalize import check_unicode
 from seqloom.types import Hypothesis, Request
@@ -118,8 +119,10 @@ class Document:
             placeholders=placeholders,
             is_known=is_known,
         )
-        pieces, kept = list[str | SegmentedBlock](), list[KeptText]()
+        pieces, kept, count = list[str | SegmentedBlock](), list[KeptText](), 0
         for unit in units:
+            count += 1 if isinstance(unit, str) else len(unit.pieces)
+            check_segments(count, name)
             if isinstance(unit, str):
                 pieces.append(unit)
                 continue

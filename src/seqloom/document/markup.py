@@ -17,6 +17,7 @@ from seqloom.document.segments import Atom, TagPair, Writer, positions, tag_pair
 from seqloom.text.word_edges import in_word
 from seqloom.types import Hypothesis
 
+_MOST_ATOMS = 1000  # of a segment whose markup and line breaks are moved; more would take quadratic time
 _LEAST_LINKED = 0.5  # of the words that a pair of tags encloses in the translation
 
 
@@ -52,6 +53,8 @@ def is_flat(atoms: Sequence[Atom]) -> bool:
 def transfer(atoms: Sequence[Atom], text: str, hypothesis: Hypothesis, writer: Writer) -> list[Atom] | None:
     """Return a translation with the tags and line breaks of its source; None if its tags cannot be placed."""
     placed: list[_Placed] | None = []
+    if len(atoms) > _MOST_ATOMS:
+        return None
     if any(atom.is_tag for atom in atoms):
         source = "".join(atom.text for atom in atoms)
         placed = _Transfer(atoms, source, text, word_links(source, text, hypothesis)).run() if text else None
@@ -243,26 +246,18 @@ def _tree(atoms: Sequence[Atom], pairs: Sequence[TagPair], length: int) -> _Node
 def _breaks(atoms: Sequence[Atom], text: str, writer: Writer) -> dict[int, Atom]:
     """Return the spaces of a translation that become line breaks: as many as in the source, if possible."""
     places = positions(atoms)
-    wanted = [
-        (places[i] / max(1, places[-1]) * len(text), atom)
-        for i, atom in enumerate(atoms)
-        if atom.role == "space"
-    ]
-    spaces = (
-        [
-            i
-            for i, character in enumerate(text)
-            if character == " " and writer.may_break(text[:i], text[i + 1 :])
-        ]
-        if wanted
-        else []
-    )
+    scale = len(text) / max(1, places[-1])
+    wanted = [(places[i] * scale, atom) for i, atom in enumerate(atoms) if atom.role == "space"]
+    if not wanted or len(atoms) > _MOST_ATOMS:
+        return {}
+    spaces = [i for i, character in enumerate(text) if character == " " and writer.may_break(text, i)]
     found, first = dict[int, Atom](), 0
     for number, (place, atom) in enumerate(wanted):
-        last = len(spaces) - (len(wanted) - number)  # leaves a space for each of the rest
         if first >= len(spaces):
             break
-        best = min(range(first, max(first, last) + 1), key=lambda i: abs(spaces[i] - place))
+        last = max(first, len(spaces) - (len(wanted) - number))  # leaves a space for each of the rest
+        near = range(first, last + 1)
+        best = min(near, key=lambda i: abs(spaces[i] - place))
         found[spaces[best]] = atom
         first = best + 1
     return found

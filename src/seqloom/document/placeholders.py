@@ -20,7 +20,7 @@ _PATTERNS: dict[Kind, str] = {
     "code": r"(?<!`)(?P<fence>`{1,9}+)(?!`).+?(?<!`)(?P=fence)(?!`)",
     "icu": _ICU_START.pattern,  # its end depends on nested braces
     "url": r"\b(?:https?|ftp|file|ssh|git)://[^\s<>\"'`]*[^\s<>\"'`.,;:!?)\]}*_]|\bwww\.[\w-]+\.[^\s<>\"'`]*[\w/]",
-    "email": r"(?:mailto:)?\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b",
+    "email": r"(?:\bmailto:)?(?<![\w.+-])\b[\w.+-]++@[\w-]+(?:\.[\w-]+)+\b",
     "tag": r"</?[A-Za-z][\w:.-]*(?:\s+[\w:.-]+(?:\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>=]+))?)*\s*/?>"
     r"|&(?:[A-Za-z]\w*|\#\d+|\#x[\dA-Fa-f]+);",
     "braces": r"\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}|[$\#%]?\{[^{}\s,]*\}",
@@ -63,10 +63,12 @@ class PlaceholderFinder:
         if self._pattern is None:
             return
         position = 0
+        closing: dict[int, int] | None = None
         while match := self._pattern.search(text, position):
             kind, end = _kind(match), match.end()
             if kind == "icu":
-                end = _closing_brace(text, match.start())
+                closing = _closing_braces(text) if closing is None else closing
+                end = closing.get(match.start(), match.start())
             if (kind == "capitals" and not match[0].isupper()) or end == match.start():
                 position = match.end()
                 continue
@@ -95,14 +97,14 @@ def _kind(match: re.Match[str]) -> Kind:
     return next(kind for kind in kinds if kind in match.re.groupindex and match[kind] is not None)
 
 
-def _closing_brace(text: str, start: int) -> int:
-    """Return the end of a message with nested braces on one line; `start` if they are not balanced."""
-    depth = 0
-    for position in range(start, len(text)):
-        character = text[position]
-        depth += (character == "{") - (character == "}")
-        if character == "\n":
-            return start
-        if depth == 0:
-            return position + 1
-    return start
+def _closing_braces(text: str) -> dict[int, int]:
+    """Return the end of each pair of balanced braces on one line, by its start."""
+    found, opened = dict[int, int](), list[int]()
+    for match in re.finditer(r"[{}\n]", text):
+        if match[0] == "{":
+            opened.append(match.start())
+        elif match[0] == "\n":
+            opened.clear()
+        elif opened:
+            found[opened.pop()] = match.end()
+    return found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from seqloom.data.lines import cannot_read, display_name
 from seqloom.data.xml_stream import check_no_entities, load_lxml, local_name
+from seqloom.document.size_checks import check_size, check_tags
 from seqloom.errors import SeqloomError
 from seqloom.limits import DOCUMENT_BYTES
 
@@ -27,8 +28,7 @@ def read_bytes(path: str) -> bytes:
             data = stream.read(DOCUMENT_BYTES + 1)
     except OSError as error:
         raise cannot_read(path, error) from error
-    if len(data) > DOCUMENT_BYTES:
-        raise SeqloomError(f"{path} has more than {DOCUMENT_BYTES:,} bytes.", "split it into smaller files")
+    check_size(len(data), path, DOCUMENT_BYTES)
     return data
 
 
@@ -37,6 +37,7 @@ def parse_xml_bytes(data: bytes, path: str) -> _ElementTree:
 
     Entities are refused rather than left unresolved: they can expand to gigabytes or name other files.
     """
+    check_tags(data, path)
     etree = load_lxml()
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from seqloom.document.placeholders import PlaceholderFinder
 from seqloom.document.sentences import LengthLimit, Span, Split, spans
+from seqloom.limits import BLOCK_CHARACTERS
 
 if TYPE_CHECKING:
     from seqloom.document.document import TranslatedSegment
 
+TOO_LONG = "too long"  # reason not to translate a block
 Role = Literal["text", "space", "open", "close", "single"]
 
 
@@ -61,8 +63,8 @@ class Writer(Protocol):
         """Return the translated block; `atoms` has its text and tags with all segments translated."""
         ...
 
-    def may_break(self, before: str, after: str) -> bool:
-        """Return whether a line may be broken between two parts of a translation."""
+    def may_break(self, text: str, space: int) -> bool:
+        """Return whether a line may be broken at a space of a translation, which has none at its ends."""
         ...
 
 
@@ -72,17 +74,18 @@ class InPlace:
     def escape(self, text: str, source: Sequence[Atom]) -> str:
         """Return the text with each character escaped if it is escaped in the source."""
         forms = {one.text: one.raw for one in source if one.role == "text" and one.text != one.raw}
-        return "".join(forms.get(character) or self.escape_character(character, source) for character in text)
+        plain = {character for one in source if one.text == one.raw for character in one.text}
+        return "".join(forms.get(character) or self.escape_character(character, plain) for character in text)
 
-    def escape_character(self, character: str, source: Sequence[Atom]) -> str:
-        """Return the form of a character that is not escaped in the source."""
+    def escape_character(self, character: str, plain: Set[str]) -> str:
+        """Return the form of a character; `plain` are the characters that the source has without an escape."""
         return character
 
     def write(self, unit: SegmentedBlock, atoms: Sequence[Atom], segments: Sequence[TranslatedSegment]) -> str:
         """Return the atoms in the form of the document."""
         return raw(atoms)
 
-    def may_break(self, before: str, after: str) -> bool:
+    def may_break(self, text: str, space: int) -> bool:
         """Allow line breaks anywhere."""
         return True
 
@@ -194,10 +197,12 @@ def units_of(
         if isinstance(block, str):
             yield block
             continue
+        text = block.text
+        if not block.skip and len(text) > BLOCK_CHARACTERS:
+            block = replace(block, skip=TOO_LONG)
         if block.skip:
             yield SegmentedBlock(block, (block.atoms,))
             continue
-        text = block.text
         way: Split = "none" if is_known(text) else split
         kept = [(one.start, one.end) for one in finder.find(text)]
         pairs = tag_pairs(block.atoms)

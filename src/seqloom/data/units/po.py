@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from seqloom.data.lines import display_name, opened, raw_lines
+from seqloom.data.lines import codec_of, display_name, opened, raw_lines
 from seqloom.data.units.unit import (
     FUZZY,
     OBSOLETE,
@@ -28,7 +27,6 @@ _START = re.compile(r'((?:msgctxt|msgid_plural|msgid|msgstr)(?:\[\d{1,2}\])?)?\s
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _CHARSET = re.compile(rb"charset=([\w.:-]+)")
-_CODECS = re.compile(r"utf-8|ascii|(?:iso8859|cp|koi8|mac|tis|gb|big5|euc|shift_jis|johab|iso2022)[\w-]*")
 _HEADER_BYTES = 1 << 14  # the charset is in the first entry
 _MALFORMED = "malformed PO entry"
 
@@ -199,11 +197,8 @@ def _lines(path: str) -> Iterator[str]:
 
 def text_codec(charset: str, path: str) -> str:
     """Return the codec of the charset that a catalogue names; the template CHARSET stands for UTF-8."""
-    try:
-        name = "utf-8" if charset == "CHARSET" else codecs.lookup(charset).name
-    except (LookupError, ValueError):
-        name = ""
-    if not _CODECS.fullmatch(name):
+    name = codec_of("utf-8" if charset == "CHARSET" else charset)
+    if not name:
         raise SeqloomError(
             f"{display_name(path)} has the unknown charset {charset}.",
             "convert the file with msgconv --to-code=UTF-8",

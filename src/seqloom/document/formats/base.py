@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
+from seqloom.data.lines import codec_of
 from seqloom.document.segments import Block
+from seqloom.document.size_checks import check_size
 from seqloom.errors import SeqloomError
-from seqloom.limits import DOCUMENT_BYTES
+from seqloom.limits import DOCUMENT_TEXT_BYTES
 
 _MARKS = (  # byte order marks, the longer ones first
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -50,15 +52,21 @@ class TextFormat:
 
     def decode(self, data: bytes, name: str) -> str:
         """Return the text, byte order mark included."""
-        check_size(data, name)
+        check_size(len(data), name, DOCUMENT_TEXT_BYTES)
         encoding = self._encoding(data, name)
         try:
-            return data.decode(encoding)
+            text = data.decode(encoding)
         except UnicodeDecodeError as error:
             raise SeqloomError(
                 f"{name} is not valid {encoding.upper()}: byte {error.start:,} cannot be decoded.",
                 "convert the file to UTF-8, e.g. with iconv",
             ) from error
+        if text.encode(encoding) != data:  # several sequences of bytes can stand for one character
+            raise SeqloomError(
+                f"{name} has characters that are not in the usual form of {encoding.upper()}.",
+                "convert the file to UTF-8, e.g. with iconv",
+            )
+        return text
 
     def encoder(self, data: bytes, name: str) -> Callable[[str], bytes]:
         """Return the encoder with the encoding of the original file."""
@@ -83,21 +91,11 @@ class TextFormat:
         if declared is None:
             return "utf-8"
         encoding = declared[1].decode("ascii", "replace").lower()
-        try:
-            is_text = codecs.lookup(encoding)._is_text_encoding
-        except LookupError:
-            is_text = False
-        if not is_text or "a".encode(encoding) != b"a":  # "utf-16" without a byte order mark, base64, ...
+        if not codec_of(encoding):  # also "utf-16" without a byte order mark
             raise SeqloomError(
                 f"{name} declares an unknown encoding: {encoding!r}.", "convert the file to UTF-8"
             )
         return encoding
-
-
-def check_size(data: bytes, name: str) -> None:
-    """Raise an error if a document is too large."""
-    if len(data) > DOCUMENT_BYTES:
-        raise SeqloomError(f"{name} has more than {DOCUMENT_BYTES:,} bytes.", "split it into smaller files")
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:

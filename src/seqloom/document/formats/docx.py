@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
+from itertools import count
 from typing import TYPE_CHECKING
 
+from seqloom.document.formats.inner_texts import InnerTexts, with_inner_texts
 from seqloom.document.formats.tags import MarkupPiece, MarkupText, element, joined, pieces, text_atoms
 from seqloom.document.formats.zip_file import ZippedXml
 from seqloom.document.segments import Atom, Block, SegmentedBlock, raw
@@ -60,21 +62,31 @@ class Docx(ZippedXml):
         return bool(_PART.fullmatch(name))
 
     def parse(self, text: str, name: str) -> Iterator[str | Block]:
-        """Yield a block for each paragraph."""
-        parts, i, number = list(pieces(text)), 0, 0
-        while i < len(parts):
-            piece = parts[i]
-            yield piece.raw
-            i += 1
-            if piece.kind == "start" and piece.name == "p" and piece.raw.startswith("<w:p"):
-                end, number = element(parts, i - 1), number + 1
-                yield _paragraph(parts[i : end - 1], f"paragraph {number}")
-                i = end - 1
+        """Yield a block for each paragraph; those of text boxes stand before the paragraph with the box."""
+        yield from _blocks(list(pieces(text)), count(1))
 
 
-def _paragraph(parts: Sequence[MarkupPiece], place: str) -> Block:
-    """Return the block of a paragraph. Runs with the most frequent format are outside of all format tags."""
+def _blocks(parts: Sequence[MarkupPiece], numbers: Iterator[int]) -> Iterator[str | Block]:
+    i = 0
+    while i < len(parts):
+        piece = parts[i]
+        yield piece.raw
+        i += 1
+        if _is_paragraph(piece):
+            end = element(parts, i - 1)
+            yield from _paragraph(parts[i : end - 1], numbers)
+            i = end - 1
+
+
+def _is_paragraph(piece: MarkupPiece) -> bool:
+    return piece.kind == "start" and piece.name == "p" and piece.raw.startswith("<w:p")
+
+
+def _paragraph(parts: Sequence[MarkupPiece], numbers: Iterator[int]) -> Iterable[Block]:
+    """Return the blocks of a paragraph. Runs with the most frequent format are outside of all format tags."""
+    place = f"paragraph {next(numbers)}"
     found: list[tuple[str | None, list[Atom]]] = []  # the format of a run, None for what is not text
+    inner: dict[str, InnerTexts] = {}
     i = 0
     while i < len(parts):
         piece, end = parts[i], element(parts, i)
@@ -88,14 +100,18 @@ def _paragraph(parts: Sequence[MarkupPiece], place: str) -> Block:
             found.append((None, [Atom("", piece.raw, "open", piece.name)]))
             end = i + 1
         else:
-            found.append((None, [Atom("", joined(parts[i:end]), "single")]))
+            content = joined(parts[i:end])
+            if any(map(_is_paragraph, parts[i:end])):
+                inner[content] = InnerTexts(_blocks(parts[i:end], numbers))
+            found.append((None, [Atom("", content, "single")]))
         i = end
     lengths = Counter[str]()
     for format, atoms in found:
         if format is not None:
             lengths[format] += sum(len(atom.text) for atom in atoms)
     base = max(lengths, key=lambda one: lengths[one], default="")
-    return Block(tuple(_with_formats(found, base)), place, Runs(base), original=joined(parts))
+    block = Block(tuple(_with_formats(found, base)), place, Runs(base), original=joined(parts))
+    return with_inner_texts(block, inner)
 
 
 def _with_formats(found: Sequence[tuple[str | None, list[Atom]]], base: str) -> Iterator[Atom]:

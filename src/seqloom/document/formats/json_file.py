@@ -22,7 +22,7 @@ class JsonString(InPlace):
     def __init__(self, *, ascii_only: bool) -> None:
         self._ascii_only = ascii_only
 
-    def escape_character(self, character: str, source: object) -> str:
+    def escape_character(self, character: str, plain: object) -> str:
         """Escape quotes, backslashes and control characters, and others if the file has ASCII only."""
         return json.dumps(character, ensure_ascii=self._ascii_only)[1:-1]
 

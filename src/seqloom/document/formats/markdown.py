@@ -7,7 +7,7 @@ character; a block whose markup cannot be located exactly stays unchanged.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -37,15 +37,13 @@ _VOID = frozenset({"br", "img", "hr", "wbr", "input", "source", "area", "col", "
 class MarkdownText(InPlace):
     """Text of a block of Markdown."""
 
-    def escape_character(self, character: str, source: Sequence[Atom]) -> str:
+    def escape_character(self, character: str, plain: Set[str]) -> str:
         """Escape the characters of markup, unless the source has them unescaped as well."""
-        if character not in _SPECIAL or any(character in atom.text for atom in source if atom.text == atom.raw):
-            return character
-        return f"\\{character}"
+        return character if character not in _SPECIAL or character in plain else f"\\{character}"
 
-    def may_break(self, before: str, after: str) -> bool:
+    def may_break(self, text: str, space: int) -> bool:
         """Do not break a line where the next one would begin another block."""
-        return bool(before.strip() and after.strip()) and not _STARTS_BLOCK.match(after)
+        return not _STARTS_BLOCK.match(text, space + 1)
 
 
 _WRITER = MarkdownText()

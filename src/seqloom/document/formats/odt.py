@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 
+from seqloom.document.formats.inner_texts import InnerTexts, with_inner_texts
 from seqloom.document.formats.tags import MarkupPiece, MarkupText, element, joined, pieces, text_atoms
 from seqloom.document.formats.zip_file import ZippedXml
 from seqloom.document.segments import Atom, Block
 
 _PARTS = ("content.xml", "styles.xml")  # styles.xml has headers and footers
 _WITHIN = ("span", "a")  # elements whose text belongs to the sentence; all others stay unchanged
+_COMMENT = "annotation"  # of a reviewer
 _WRITER = MarkupText()
 
 
@@ -23,38 +26,52 @@ class Odt(ZippedXml):
         return name in _PARTS
 
     def parse(self, text: str, name: str) -> Iterator[str | Block]:
-        """Yield a block for each paragraph and heading."""
-        parts, i, number = list(pieces(text)), 0, 0
-        while i < len(parts):
-            piece = parts[i]
-            is_paragraph = piece.kind == "start" and piece.raw.startswith(("<text:p", "<text:h"))
-            if not (is_paragraph and piece.name in ("p", "h")):
-                yield piece.raw
-                i += 1
-                continue
-            end, number = element(parts, i), number + 1
+        """Yield a block for each paragraph and heading; those of its frames and notes stand before it."""
+        yield from _blocks(list(pieces(text)), count(1))
+
+
+def _blocks(parts: Sequence[MarkupPiece], numbers: Iterator[int]) -> Iterator[str | Block]:
+    i = 0
+    while i < len(parts):
+        piece = parts[i]
+        if not _is_paragraph(piece):
             yield piece.raw
-            yield Block(tuple(_atoms(parts[i + 1 : end - 1])), f"paragraph {number}", _WRITER)
-            yield parts[end - 1].raw
-            i = end
+            i += 1
+            continue
+        end = element(parts, i)
+        yield piece.raw
+        yield from _paragraph(parts[i + 1 : end - 1], numbers)
+        yield parts[end - 1].raw
+        i = end
 
 
-def _atoms(parts: Sequence[MarkupPiece]) -> Iterator[Atom]:
+def _is_paragraph(piece: MarkupPiece) -> bool:
+    is_named = piece.name in ("p", "h") and piece.raw.startswith(("<text:p", "<text:h"))
+    return piece.kind == "start" and is_named
+
+
+def _paragraph(parts: Sequence[MarkupPiece], numbers: Iterator[int]) -> Iterable[Block]:
+    place = f"paragraph {next(numbers)}"
+    atoms, inner = list[Atom](), dict[str, InnerTexts]()
     i = 0
     while i < len(parts):
         piece, end = parts[i], i + 1
         if piece.kind == "text":
-            yield from text_atoms(piece.raw, collapse=True)
+            atoms += text_atoms(piece.raw, collapse=True)
         elif piece.kind == "empty" and piece.name == "s":
-            yield Atom(" ", piece.raw, "space")
+            atoms.append(Atom(" ", piece.raw, "space"))
         elif piece.kind == "empty" and piece.name in ("tab", "line-break"):
-            yield Atom("\t" if piece.name == "tab" else "\n", piece.raw)
+            atoms.append(Atom("\t" if piece.name == "tab" else "\n", piece.raw))
         elif piece.name in _WITHIN and piece.kind in ("start", "end"):
-            yield Atom("", piece.raw, "open" if piece.kind == "start" else "close", piece.name)
+            atoms.append(Atom("", piece.raw, "open" if piece.kind == "start" else "close", piece.name))
         else:
             end = element(parts, i)
-            yield Atom("", joined(parts[i:end]), "single")
+            content = joined(parts[i:end])
+            if piece.name != _COMMENT and any(map(_is_paragraph, parts[i:end])):
+                inner[content] = InnerTexts(_blocks(parts[i:end], numbers))
+            atoms.append(Atom("", content, "single"))
         i = end
+    return with_inner_texts(Block(tuple(atoms), place, _WRITER), inner)
 
 
 FORMAT = Odt()

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from seqloom.document.formats.base import TextFormat, lines_of, without_end
-from seqloom.document.segments import Atom, Block, InPlace, SegmentedBlock, raw, text_atoms
+from seqloom.document.segments import TOO_LONG, Atom, Block, InPlace, SegmentedBlock, raw, text_atoms
 from seqloom.errors import SeqloomError
+from seqloom.limits import BLOCK_CHARACTERS
 
 if TYPE_CHECKING:
     from seqloom.document.document import TranslatedSegment
@@ -113,6 +114,7 @@ class Po(TextFormat):
 def _blocks(entry: _Entry, sources: Sequence[tuple[str, str]]) -> Iterator[Block]:
     values = [entry.fields.get(name, "") for name, _ in sources]
     existing = "\n".join(filter(None, values))
+    is_long = any(len(entry.fields[source]) > BLOCK_CHARACTERS for _, source in sources)
     for i, (name, source) in enumerate(sources):
         is_last = i + 1 == len(sources)
         yield Block(
@@ -122,6 +124,7 @@ def _blocks(entry: _Entry, sources: Sequence[tuple[str, str]]) -> Iterator[Block
             existing=existing,
             status="fuzzy" if entry.is_fuzzy else "translated",
             original=entry.text if is_last else "",
+            skip=TOO_LONG if is_long else "",  # the entry is written as a whole
             is_complete=len(sources) > 1,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import takewhile
 
 from seqloom.document.formats.base import TextFormat, lines_of, without_end
@@ -20,15 +20,15 @@ _NEW_SPEAKER = re.compile(r"\s*(?:<[^<>]*>|\{\\[^{}]*\})*\s*[-–—♪#>]")
 class CueText(InPlace):
     """Text of a cue."""
 
-    def may_break(self, before: str, after: str) -> bool:
+    def may_break(self, text: str, space: int) -> bool:
         """Do not break lines where a timing would be read."""
-        return bool(before.strip() and after.strip()) and not _TIMING.match(after)
+        return not _TIMING.match(text, space + 1)
 
 
 class WebVttCueText(CueText):
     """Text of a cue in WebVTT, in which `<` and `&` are escaped."""
 
-    def escape_character(self, character: str, source: tuple[Atom, ...]) -> str:  # type: ignore[override]
+    def escape_character(self, character: str, plain: Set[str]) -> str:
         """Escape the characters of tags and entities."""
         return {"&": "&amp;", "<": "&lt;"}.get(character, character)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Literal, NamedTuple
 
 from seqloom.document.segments import Atom, InPlace
@@ -12,10 +12,21 @@ from seqloom.document.segments import Atom, InPlace
 Kind = Literal["text", "start", "end", "empty", "other"]
 
 _TAG = re.compile(r"</?([A-Za-z_][^\s/>]*)(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+>")
+_NAME = re.compile(r"</?[^\s/>]*")
+_ATTRIBUTE = re.compile(r"([^\s=>\"'/]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+)))?")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\dA-Fa-f]{1,6}|[A-Za-z]\w{1,31});")
-_LINES = re.compile(r"[ \t]*[\r\n]\s*")
+_LINES = re.compile(r"(?<![ \t])[ \t]*[\r\n]\s*")  # a match begins only where the white space begins
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _ENDS = (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", ">"), ("<!", ">"))
+
+
+class Attribute(NamedTuple):
+    """Attribute of a tag as it is in the document."""
+
+    name: str
+    value: str
+    start: int  # of the value in the tag
+    quote: str  # around the value; empty if there is none
 
 
 class MarkupPiece(NamedTuple):
@@ -26,9 +37,19 @@ class MarkupPiece(NamedTuple):
     name: str = ""  # of a tag, without a namespace prefix
 
     def attribute(self, name: str) -> str | None:
-        """Return the value of an attribute."""
-        match = re.search(rf"\s{re.escape(name)}\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", self.raw)
-        return None if match is None else html.unescape(match[1] or match[2] or match[3] or "")
+        """Return the value of an attribute, whose name may be in any letter case."""
+        if name.lower() not in self.raw.lower():
+            return None
+        values = (one.value for one in self.attributes() if one.name.lower() == name.lower())
+        value = next(values, None)
+        return None if value is None else html.unescape(value)
+
+    def attributes(self) -> Iterator[Attribute]:
+        """Yield the attributes of a tag that have a value."""
+        for match in _ATTRIBUTE.finditer(self.raw, _NAME.match(self.raw).end()):  # type: ignore[union-attr]
+            for group, quote in ((2, '"'), (3, "'"), (4, "")):
+                if match[group] is not None:
+                    yield Attribute(match[1], match[group], match.start(group), quote)
 
 
 def pieces(text: str) -> Iterator[MarkupPiece]:
@@ -102,7 +123,7 @@ def _plain(text: str, *, collapse: bool) -> Iterator[Atom]:
 class MarkupText(InPlace):
     """Text between tags."""
 
-    def escape_character(self, character: str, source: Sequence[Atom]) -> str:
+    def escape_character(self, character: str, plain: Set[str]) -> str:
         """Escape the characters of tags and entities; leave out characters that XML does not allow."""
         escaped = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}.get(character)
         return escaped or _CONTROL.sub("", character)

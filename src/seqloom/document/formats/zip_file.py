@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
 from seqloom.data.archives import ZIP_ERRORS
-from seqloom.document.formats.base import check_size
 from seqloom.document.safe_xml import parse_xml_bytes
+from seqloom.document.size_checks import check_size
 from seqloom.errors import SeqloomError
-from seqloom.limits import DOCUMENT_BYTES
+from seqloom.limits import DOCUMENT_BYTES, DOCUMENT_TEXT_BYTES
 
 SEPARATOR = "\x00"  # no XML contains it
 _MOST_FILES = 20_000
@@ -52,7 +52,7 @@ class ZippedXml(ABC):
         return encode
 
     def _parts(self, data: bytes, name: str) -> Iterator[tuple[str, str]]:
-        check_size(data, name)
+        check_size(len(data), name, DOCUMENT_BYTES)
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as file:
                 self._check(file, name)
@@ -78,6 +78,7 @@ class ZippedXml(ABC):
 
 
 def _text(file: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> str:
+    check_size(info.file_size, f"{name}, {info.filename}", DOCUMENT_TEXT_BYTES)
     with file.open(info) as stream:
         content = stream.read(info.file_size + 1)  # the directory may claim too little
     if len(content) > info.file_size:

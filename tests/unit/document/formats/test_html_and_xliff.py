@@ -91,6 +91,46 @@ def test_random_pages_keep_their_tags() -> None:
             assert before == after
 
 
+_ATTRIBUTES = """<html><head><meta charset="utf-8"><meta name="Description" content="About our house">
+<meta name="viewport" content="width=device-width"><link rel="next" title="not shown" href="x"></head><body title='Ann&#39;s "page"'>
+<p>See <img src="a.png" alt=dog title="A dog &amp; a cat"> here <a title="Go there" href="b">now</a>.</p><img alt="" src="c">
+<p><img alt="Only a picture" src="d"></p><input type="submit" value="Send it"><input type="text" value="stays" placeholder="Your
+name"><textarea aria-label="A text">stays</textarea><p translate="no" title="stays">stays</p><p class=" title='stays'">One</p>
+</body></html>"""  # noqa: E501
+
+
+def _attributes(text: str) -> list[tuple[str, str, str]]:
+    root = html5lib.parse(text, namespaceHTMLElements=False)
+    return [(one.tag, name, value) for one in root.iter() for name, value in one.attrib.items()]
+
+
+def test_attributes_with_text_are_translated() -> None:
+    def quoted(text: str) -> str:
+        return " ".join(f"{word}'\"<" for word in text.split())
+
+    result = translate_html(WordTranslator(quoted, reverse=False), _ATTRIBUTES)
+    before, after = _attributes(_ATTRIBUTES), _attributes(result.text)
+    texts = {
+        *(("meta", "About our house"), ("body", 'Ann\'s "page"'), ("img", "dog"), ("img", "A dog & a cat")),
+        *(("a", "Go there"), ("img", "Only a picture"), ("input", "Send it"), ("input", "Your\nname")),
+        ("textarea", "A text"),
+    }
+    expected = [
+        (tag, name, quoted(value) if (tag, value) in texts else " ".join(value.split()))
+        for tag, name, value in before
+    ]
+    assert [(tag, name, " ".join(value.split())) for tag, name, value in after] == expected
+    assert len(texts) == sum(one != other for one, other in zip(before, after, strict=True))
+    assert {one.place for one in result.segments} >= {"line 1, content", "line 3, alt", "line 4, placeholder"}
+    assert translate_html(FunctionTranslator(), _ATTRIBUTES).text == _ATTRIBUTES
+
+
+def test_attributes_move_with_their_tags() -> None:
+    page = '<p>One <b title="the big word">two</b> <img alt="a dog"> three</p>'
+    result = translate_html(WordTranslator(), page)
+    assert result.text == '<p>THREE <b title="WORD BIG THE">TWO</b><img alt="DOG A"> ONE</p>'
+
+
 _XLIFF = """<?xml version="1.0"?>
 <xliff version="1.2" xmlns="urn:oasis:names:tc:xliff:document:1.2">
 <file source-language="en" target-language="de" datatype="plaintext" original="a"><body>

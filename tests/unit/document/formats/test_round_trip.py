@@ -40,8 +40,8 @@ def test_copied_documents_are_equal(format: str) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("format", DOCUMENTS)
-def test_10000_copied_documents_are_equal(format: str) -> None:
-    _check_copies(format, seed=2, count=10_000)
+def test_many_copied_documents_are_equal(format: str) -> None:
+    _check_copies(format, seed=2, count=1300)
 
 
 @pytest.mark.parametrize("format", DOCUMENTS)
