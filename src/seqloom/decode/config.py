@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from seqloom.settings import Settings
 
 Norm = Literal["none", "length", "gnmt"]
-_MOST_TOKENS = 1_000_000  # per output: tensors are allocated for the maximum length
+MOST_TOKENS = 1_000_000  # per output: tensors are allocated for the maximum length
 
 Stop = Literal["ahead", "count", "hopeless", "length"]
 
@@ -56,7 +56,7 @@ class SearchConfig(Settings):
     diversity: float = Field(
         0.0, ge=0, description="penalty on log P of a token for each earlier group that continues with it"
     )
-    no_repeat: int = Field(0, ge=0, le=_MOST_TOKENS, description="block repeated n-grams of this size; 0 = off")
+    no_repeat: int = Field(0, ge=0, le=MOST_TOKENS, description="block repeated n-grams of this size; 0 = off")
     forbid: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
         (), description="words that no output contains"
     )
@@ -66,18 +66,18 @@ class SearchConfig(Settings):
     shortlist: bool = Field(
         False, description="use only likely target tokens (see seqloom shortlist) and renormalise P; faster"
     )
-    min_length: int = Field(0, ge=0, le=_MOST_TOKENS, description="minimum number of tokens per output")
+    min_length: int = Field(0, ge=0, le=MOST_TOKENS, description="minimum number of tokens per output")
     longest: int | None = Field(
         None,
         ge=1,
-        le=_MOST_TOKENS,
+        le=MOST_TOKENS,
         description="maximum number of tokens per output, including the end; None = no fixed limit",
     )
     max_length_factor: float = Field(
         3.0, ge=0, le=1000, description="maximum output length = this x source tokens + `max_length_extra`"
     )
     max_length_extra: int = Field(
-        50, ge=1, le=_MOST_TOKENS, description="tokens added to the maximum output length"
+        50, ge=1, le=MOST_TOKENS, description="tokens added to the maximum output length"
     )
     batch_tokens: int = Field(16_384, ge=1, description="batch size in source tokens x beam")
 

@@ -92,6 +92,9 @@ class TrainConfig(Settings):
         (), description="metrics to compute by decoding, e.g. bleu,chrf; the loss is always computed"
     )
     validate_lines: int = Field(500, ge=1, description="number of lines to decode for the metrics")
+    validate_beam: int | None = Field(
+        None, ge=1, description="beam size for the metrics; 1 is greedy and fastest; None = search.beam"
+    )
     best_by: str = Field(
         "loss", description="loss or a metric, for choosing the best checkpoint and for early stopping"
     )

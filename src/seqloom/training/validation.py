@@ -11,7 +11,7 @@ import torch
 
 from seqloom.data.batching import BatchStream, Collate, Position
 from seqloom.data.corpus import Prepared
-from seqloom.decode.config import SearchConfig
+from seqloom.decode.config import MOST_TOKENS, SearchConfig
 from seqloom.decode.distributed import shard_by_length
 from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.decode.translator import Translator, requests_for
@@ -24,6 +24,8 @@ from seqloom.training.config import TrainConfig
 from seqloom.training.loss import LossModule
 from seqloom.training.trainer import Validation
 from seqloom.types import Batch
+
+_BATCH = 100  # lines that share a maximum output length
 
 
 class _Stopped(Exception):
@@ -38,6 +40,14 @@ class _PartialResult(NamedTuple):
     outputs: list[str]
 
 
+def _search_options(search: SearchConfig, beam: int | None) -> SearchConfig:
+    """Return the search options of validation."""
+    changes: dict[str, object] = {"shortlist": False}  # a shortlist is built after training
+    if beam is not None:
+        changes |= {"beam": beam, "nbest": 1, "groups": 1, "diversity": 0.0, "stop_after": None}
+    return search.model_copy(update=changes)
+
+
 def _translator(
     model: SequenceModel, tokenizers: TokenizerPair, search: SearchConfig, device: torch.device
 ) -> Translator | None:
@@ -47,6 +57,13 @@ def _translator(
     return (
         TorchTranslator(model, tokenizers, search, device) if isinstance(model, AutoregressiveModel) else None
     )
+
+
+def _longest_useful(target: str | None, tokenizers: TokenizerPair) -> int:
+    """Return a number of tokens, end included, that a good output does not exceed."""
+    if tokenizers.target_kind != "tokens":
+        return MOST_TOKENS
+    return 2 * len(tokenizers.target.encode(target or "")) + 10
 
 
 class Validator:
@@ -75,8 +92,9 @@ class Validator:
         self._batches = BatchStream(prepared.valid, batch_tokens=config.batch_tokens, seed=0, shuffle=False)
         self._examples = list(islice(prepared.valid_examples(), config.validate_lines)) if metrics else []
         self._shares = shard_by_length([example.source for example in self._examples], group.size)
-        search = search.model_copy(update={"shortlist": False})  # a shortlist is built after training
+        search = _search_options(search, config.validate_beam)
         self._translator = _translator(model, prepared.tokenizers, search, device)
+        self._limits = [_longest_useful(example.target, prepared.tokenizers) for example in self._examples]
 
     def __call__(self) -> Validation | None:
         own = None
@@ -103,14 +121,33 @@ class Validator:
         return total, count
 
     def _translate(self) -> list[str]:
-        """Return the translations of the lines of this process."""
-        own = [self._examples[index] for index in self._shares[self._group.rank]]
+        """Return the translations of the lines of this process.
+
+        At the beginning of training most outputs do not end, so each is limited by the length of its reference.
+        """
+        own = self._shares[self._group.rank]
         if not own or self._translator is None:
             return []
-        requests = requests_for(
-            self._translator, [example.source for example in own], [example.heads for example in own]
-        )
-        return [best[0].text for best in self._translator.translate(requests, on_progress=self._check_stop)]
+        outputs: dict[int, str] = {}
+        by_limit = sorted(own, key=self._limits.__getitem__)
+        for start in range(0, len(by_limit), _BATCH):
+            indices = by_limit[start : start + _BATCH]
+            examples = [self._examples[index] for index in indices]
+            requests = requests_for(
+                self._translator,
+                [example.source for example in examples],
+                [example.heads for example in examples],
+            )
+            options = self._limited(self._translator.search, self._limits[indices[-1]])
+            found = self._translator.translate(requests, options, on_progress=self._check_stop)
+            outputs.update(zip(indices, (best[0].text for best in found), strict=True))
+        return [outputs[index] for index in own]
+
+    @staticmethod
+    def _limited(search: SearchConfig, limit: int) -> SearchConfig:
+        """Return the search options with a maximum number of tokens per output."""
+        longest = limit if search.longest is None else min(limit, search.longest)
+        return search.model_copy(update={"longest": max(longest, search.min_length + 1)})
 
     def _combine(self, parts: list[_PartialResult]) -> Validation:
         """Return the measurements over all processes."""

@@ -12,12 +12,16 @@ import torch
 
 from seqloom.data.corpus import Corpus
 from seqloom.data.loader import collator
+from seqloom.decode.config import SearchConfig
+from seqloom.decode.torch_translator import TorchTranslator
 from seqloom.distributed.process_group import ProcessGroup
 from seqloom.run import train as pipeline
 from seqloom.run.build import build_model
 from seqloom.run.config import compose
+from seqloom.training import validation
 from seqloom.training.trainer import Validation
-from seqloom.training.validation import Validator
+from seqloom.training.validation import Validator, _search_options
+from seqloom.types import Request
 
 SETTINGS: dict[str, Any] = {
     "model.size": "tiny",
@@ -75,6 +79,30 @@ def test_the_results_of_several_processes_are_combined(validator: Callable[..., 
     assert together.goal == -together.metrics["cer"]
     lines = [len(part.outputs) for part in gathered]
     assert sum(lines) == 9 and max(lines) - min(lines) <= 1
+
+
+def test_outputs_that_do_not_end_are_cut_by_the_length_of_their_reference(
+    validator: Callable[..., Validator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = []
+    decode = TorchTranslator.translate
+
+    def record(self: TorchTranslator, requests: list[Request], options: SearchConfig, **others: Any) -> Any:
+        limits.append(options.longest)
+        return decode(self, requests, options, **others)
+
+    monkeypatch.setattr(validation, "_BATCH", 4)
+    monkeypatch.setattr(TorchTranslator, "translate", record)
+    validator(ProcessGroup())()
+    assert limits == [2 * 1 + 10] * 3  # references have one token; 9 lines, 4 at a time
+
+
+def test_validation_has_a_beam_of_its_own() -> None:
+    search = SearchConfig(beam=6, nbest=2, groups=3, diversity=0.5)
+    assert _search_options(search, None) == search
+    greedy = _search_options(search, 1)
+    assert greedy == SearchConfig.checked(greedy.model_dump(), "search")
+    assert (greedy.beam, greedy.nbest, greedy.groups) == (1, 1, 1)
 
 
 def test_if_one_process_stops_there_is_no_result_and_no_waiting(

@@ -223,6 +223,7 @@ TRAIN = (
          "the metric selects the checkpoint", _MULTI30K),
     Rule({"train.checkpoint_every": _checkpoint_every}, _always, "8 to 30 validations", _MULTI30K),
     Rule({"train.patience": 10}, _always, "stop when validation no longer improves", _ARAABI),
+    Rule({"train.validate_beam": 1}, _always, "validation takes a fifth of the time of a beam of 5", _MULTI30K),
     Rule({"train.validate_lines": 1000}, lambda s: s.words or s.symbols, "short lines", _CMUDICT),
     Rule({"train.keep": 2}, _always, "saves disk space", _MULTI30K),
 )  # fmt: skip
