@@ -22,10 +22,9 @@ from seqloom.run.data_settings import adapt_to_data
 from seqloom.run.planner.calibration import Speed, measure_speed, rows_per_update
 from seqloom.run.planner.facts import DataFacts, measure
 from seqloom.run.planner.rules import (
-    MIN_UPDATES,
+    ADAPT,
     MODEL,
     SEARCH,
-    SMALLER,
     TEXT,
     TRAIN,
     Rule,
@@ -181,7 +180,8 @@ def choose_columns(data: DataConfig) -> list[Choice]:
 
 def _reason(rule: Rule, situation: Situation) -> str:
     """Return the reason of a row with the measured numbers."""
-    return rule.reason.format(data=situation.data, updates=situation.updates or 0)
+    tokens = int(float(f"{situation.tokens or 0:.2g}"))
+    return rule.reason.format(data=situation.data, updates=situation.updates or 0, tokens=tokens)
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -217,7 +217,7 @@ class _Planner:
         else:
             self._choose(Choice("train.max_minutes", self._situation.minutes, "time budget", "--minutes"))
             if not self._situation.data.frames:
-                prediction = self._predict(self._shrink(self._calibrate()))
+                prediction = self._predict(self._adapt(self._calibrate()))
         self._apply(TRAIN)
         self._apply(SEARCH)
         return Plan(self._situation.data, list(self._choices.values()), prediction)
@@ -236,14 +236,22 @@ class _Planner:
             if rule.when(self._situation):
                 self._add(rule, [option for option in rule.options if option not in self._choices])
 
-    def _shrink(self, speed: Speed) -> Speed:
-        """Replace choices by smaller ones while the budget allows too few updates; return the new speed."""
-        for rule in SMALLER:
-            if (self._situation.updates or 0) >= MIN_UPDATES:
-                break
-            if rule.when(self._situation) and self._add(rule, rule.options):
+    def _adapt(self, speed: Speed) -> Speed:
+        """Replace choices that do not fit the measured speed; return the new speed."""
+        for rule in ADAPT:
+            applies = rule.when(self._situation) and all(map(self._is_open, rule.options))
+            if applies and self._add(rule, rule.options):
+                self._drop_unknown()
                 speed = self._calibrate()
         return speed
+
+    def _drop_unknown(self) -> None:
+        """Drop the choices for options that a replaced model had and the new one does not have."""
+        dropped = [option for option in self._choices if not self._is_open(option)]
+        for option in dropped:
+            del self._choices[option]
+        options = {name: value for name, value in self._situation.options.items() if name not in dropped}
+        self._situation = replace(self._situation, options=options)
 
     def _add(self, rule: Rule, options: Iterable[str]) -> bool:
         """Choose these options of a row where the user leaves them open; return whether a value changed."""
@@ -282,6 +290,8 @@ class _Planner:
         speed = measure_speed(self._config(), self._situation.data)
         seconds = 60 * (self._situation.minutes or 0) * _USEFUL
         self._set_updates(max(1, round(seconds * speed.updates_per_second)))
+        tokens = round(seconds * speed.target_tokens_per_second)
+        self._situation = replace(self._situation, tokens=tokens)
         return speed
 
     def _set_updates(self, updates: int) -> None:

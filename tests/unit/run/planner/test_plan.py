@@ -16,7 +16,7 @@ from seqloom.run.planner import plan as planning
 from seqloom.run.planner.calibration import Speed, measure_speed, rows_per_update
 from seqloom.run.planner.facts import measure
 from seqloom.run.planner.plan import Plan, compose_with_plan, make_plan, plan_mode
-from seqloom.run.planner.rules import MIN_UPDATES, MODEL, SEARCH, SMALLER, TEXT, TRAIN
+from seqloom.run.planner.rules import ADAPT, MIN_TOKENS, MIN_UPDATES, MODEL, SEARCH, TEXT, TRAIN
 from seqloom.types import Example
 
 
@@ -52,8 +52,8 @@ def sentences(tmp_path: Path, draw: random.Random) -> dict[str, Any]:
     return _write(tmp_path / "sentences.tsv", ((line, line.upper()) for line in lines))
 
 
-def _speed(updates_per_second: float) -> Speed:
-    return Speed(updates_per_second, 100.0, rows=10, parameters=1, memory_mb=1.0, threads=1)
+def _speed(updates_per_second: float, tokens_per_second: float = 1e5) -> Speed:
+    return Speed(updates_per_second, tokens_per_second, rows=10, parameters=1, memory_mb=1.0, threads=1)
 
 
 def test_single_words_are_characters(phonemes: dict[str, Any]) -> None:
@@ -145,7 +145,7 @@ def test_every_rule_sets_options_that_exist() -> None:
         "lstm-bilinear": from_options({"model": {"name": "lstm-bilinear"}}),
         "transformer": from_options({}),
     }
-    for rule in (*TEXT, *MODEL, *SMALLER, *TRAIN, *SEARCH):
+    for rule in (*TEXT, *MODEL, *ADAPT, *TRAIN, *SEARCH):
         for option in rule.options:
             section, name = option.split(".")
             assert any(hasattr(getattr(config, section), name) for config in known.values()), option
@@ -181,6 +181,39 @@ def test_a_slow_machine_gets_smaller_batches(
     plan = make_plan(sentences, minutes=60)
     assert plan.values["train.batch_tokens"] == 1024  # 1,296 updates of 4,096 tokens, 2,592 of 2,048
     assert plan.prediction is not None and plan.prediction.updates >= MIN_UPDATES
+
+
+def test_few_tokens_are_for_an_lstm(sentences: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    rate = MIN_TOKENS / (60 * 60 * 0.9)
+    monkeypatch.setattr(planning, "measure_speed", lambda config, data: _speed(10.0, rate))
+    del sentences["train"]
+    assert "model.name" not in make_plan(sentences, minutes=60).values
+    plan = make_plan(sentences, minutes=30)
+    assert plan.values["model.name"] == "lstm-bilinear"
+    assert plan.values["train.batch_tokens"] == 2048
+    assert not {"model.heads", "model.ffn"} & plan.values.keys()
+    reasons = {choice.option: choice.reason for choice in plan.choices}
+    assert reasons["model.name"].startswith("5,000,000 target tokens")
+    config = from_options(with_options(sentences, plan.values))
+    assert config.model.name == "lstm-bilinear"
+
+
+@pytest.mark.parametrize("option", [{"model.name": "transformer"}, {"model.width": 64}, {"model.dropout": 0.4}])
+def test_a_transformer_that_the_user_shapes_stays(
+    sentences: dict[str, Any], monkeypatch: pytest.MonkeyPatch, option: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(planning, "measure_speed", lambda config, data: _speed(1.0, 100.0))
+    del sentences["train"]
+    assert "model.name" not in make_plan(with_options(sentences, option), minutes=30).values
+
+
+def test_a_run_that_is_fine_tuned_keeps_its_model(
+    sentences: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "measure_speed", lambda config, data: _speed(0.1, 100.0))
+    sentences["train"] = {"init_from": ["runs/other"]}
+    values = make_plan(sentences, minutes=30).values
+    assert not [option for option in values if option.startswith("model.")]
 
 
 def test_warm_up_and_checkpoints_fit_into_the_limit(sentences: dict[str, Any]) -> None:
