@@ -92,6 +92,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "seqloom data get": "downloads Multi30k and trains for 50 minutes",
         "seqloom train --source train.en.gz": "needs Multi30k, and minutes",
         "for part in train val": "needs Multi30k, and half an hour",
+        "D=data/multi30k": "needs Multi30k, and ten minutes",
         "python benchmarks/": _BENCHMARK,
     },
     "docs/reference/scale.md": {"python benchmarks/": _BENCHMARK},

@@ -27,6 +27,7 @@ from seqloom.log import console
 from seqloom.outputs import check_new_folder, only_writer
 from seqloom.progress import duration
 from seqloom.registry import Use, architecture
+from seqloom.run.advice import advice
 from seqloom.run.build import build_model, choose_device, load_model
 from seqloom.run.config import Config, option_tree
 from seqloom.run.data_settings import adapt_to_data
@@ -181,6 +182,8 @@ def _prepare(run: Run, config: Config, tokenizers: TokenizerPair | None) -> None
     prepared = Corpus(config.data, config.text).prepare(tokenizers or _shared_tokenizers(init_from))
     check_tokenizers(config, prepared.tokenizers)
     check_labels(prepared, architecture(config.model.name).task)
+    for line in () if _is_fitted(config) else advice(config, prepared):
+        logger.warning(f"advice: {line}")
     # A model that cannot be built is an error before anything is written.
     model = None if _is_fitted(config) else build_model(config, prepared.tokenizers)
     warm = warm_start(model, {name: _best_weights(name) for name in init_from}) if init_from and model else None

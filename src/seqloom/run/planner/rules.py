@@ -201,7 +201,7 @@ MODEL = (
          "short lines; small batches give more updates", _CMUDICT),
 )  # fmt: skip
 
-# Changes after the speed is measured, each followed by a new measurement; a row needs all its options to be open
+# Changes after the speed is measured, each followed by a new measurement; all options of a row must be open
 ADAPT = (
     Rule({"model.name": "lstm-bilinear", "model.width": 320, "model.layers": 1, "model.dropout": 0.3},
          lambda s: s.sentences and not (s.recurrent or s.fine_tuning) and (s.tokens or 0) < MIN_TOKENS,
