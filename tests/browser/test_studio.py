@@ -204,3 +204,19 @@ def test_the_copied_command_has_the_forced_target(open_page: OpenPage, studio: S
     page.click("text=Share")
     page.click("text=Copy as command")
     assert f"--target '{forced['text']}'" in page.evaluate("navigator.clipboard.readText()")
+
+
+def test_a_translation_of_the_user_is_judged(open_page: OpenPage, studio: StudioServer) -> None:
+    page = opened(open_page, "search")
+    page.fill("[name=candidate]", "le chat vieux cache le chien .")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".race")
+    fields = {"run": "transformer", "text": TEXT, "target": "le chat vieux cache le chien ."}
+    document = studio.request("/api/verdict", fields).json()
+    assert document["verdict"] == "model" and document["reason"] == "pruned"
+    card = page.inner_text("section[aria-label=Verdict]")
+    assert "The model prefers its output" in card and f"token {document['lost_at']}" in card
+    assert f"keeps it to its end: {document['smallest_beam']}" in card
+    assert Axe().run(page).violations_count == 0
+    page.click("text=Clear")
+    expect(page.locator(".race")).to_have_count(0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seqloom.cli.figures import check_figure, write_figure
+from seqloom.cli.inspect_verdict import print_verdict
 from seqloom.cli.options import Checkpoint, Device, Json, Run, SetSearch, SourceColumn, Style
 from seqloom.cli.output import new_table, print_json, print_tables
 from seqloom.errors import SeqloomError
@@ -34,6 +35,10 @@ def search(
         typer.Option(metavar="FILE", help="File for the search tree: .html, .json, .png, .svg or .pdf."),
     ] = None,
     style: Style = "page",
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Translation to judge: why is it not the output?"),
+    ] = None,
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="Beginning of the output.")] = "",
     heads: Annotated[
         str | None, typer.Option(help="Dependency heads of the source words, for models that read trees.")
@@ -62,10 +67,12 @@ def search(
     """Show the beam search for a translation.
 
     Shows which hypotheses were kept and pruned, and where the output was closest to being pruned. With
-    --errors: how often the output of each beam size scores lower than the best known output.
+    --errors: how often the output of each beam size scores lower than the best known output. With --target:
+    the score of a translation of your own, where it leaves the beam, and the smallest beam that keeps it.
 
     Examples:
       seqloom inspect search runs/de-en "ein Haus" --out tree.html
+      seqloom inspect search runs/de-en "ein Haus" --target "one house"
       seqloom inspect search runs/de-en --errors test.de --beams 1,5,20
     """
     from seqloom.data.readers import check_has_columns, check_tables
@@ -82,6 +89,16 @@ def search(
     else:
         check_has_columns(errors, "auto", {"source_column": source_column})
     check_figure(out, style, SearchTree.formats if errors is None else SearchErrors.formats)
+    if target is not None:
+        if text is None or out or prefix or heads or set_:
+            raise SeqloomError(
+                "--target belongs to a text, and excludes --errors, --out, --prefix, --heads and --set.",
+                'e.g. seqloom inspect search RUN "text" --target "translation"',
+            )
+        print_verdict(
+            run, {"text": text, "target": target, "beam": beam, "checkpoint": checkpoint}, device, json_
+        )
+        return
     sizes = _beams(beams)
     translator = _load(run, set_ or [], checkpoint, device)
     result: SearchErrors | SearchTree

@@ -13,10 +13,30 @@ from typing import Any
 from seqloom.strict_json import json_text
 
 FOLDER = Path(__file__).parent / "web"
-VIEWS = ("translation", "attention", "search", "hmm", "stacks", "gates", "curves")  # those of web/page.js
+VIEWS = (
+    "translation",
+    "attention",
+    "search",
+    "hmm",
+    "stacks",
+    "gates",
+    "curves",
+    "verdict",
+)  # those of web/page.js
 # Each after those that it imports.
 _MODULES = (
-    *("lit-html", "text", "parts", "heatmap", "charts", "translation", "attention", "search", "curves"),
+    *(
+        "lit-html",
+        "text",
+        "parts",
+        "heatmap",
+        "charts",
+        "translation",
+        "attention",
+        "verdict",
+        "search",
+        "curves",
+    ),
     *("statistical", "gates", "page"),
 )
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./[\w-]+\.js";\n', re.MULTILINE)

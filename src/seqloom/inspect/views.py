@@ -24,6 +24,7 @@ from seqloom.inspect.translation import (
     translation,
 )
 from seqloom.inspect.trellis import hidden_states
+from seqloom.inspect.verdict import VerdictOptions, verdict
 from seqloom.inspect.viewed_run import ViewedRun, check_length
 from seqloom.run.load import LoadedRun, use_of
 from seqloom.settings import Settings
@@ -228,6 +229,7 @@ VIEWS: dict[str, View] = {
     "score": _view(ScoreOptions, _score),
     "attention": _view(AttentionOptions, lambda viewed, given: attention_of(viewed, given).to_dict()),
     "search": _view(SearchOptions, lambda viewed, given: search_of(viewed, given).to_dict()),
+    "verdict": _view(VerdictOptions, verdict),
     "hmm": _view(TextOptions, _hmm),
     "stacks": _view(SearchOptions, _stacks),
     "gates": _view(TargetOptions, _gates),

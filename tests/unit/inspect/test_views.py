@@ -158,5 +158,5 @@ def test_unknown_views_and_fields_are_errors(viewed: ViewedRun) -> None:
         document(viewed, "translations", {})
     for view in VIEWS:
         with pytest.raises(SeqloomError, match=r"view\.colour"):
-            document(viewed, view, {"colour": 1, "target": "a"} if view == "score" else {"colour": 1})
+            document(viewed, view, {"colour": 1, **({"target": "a"} if view in ("score", "verdict") else {})})
     assert torch.is_inference_mode_enabled() is False

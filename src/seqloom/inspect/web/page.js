@@ -8,10 +8,12 @@ import { drawSearch } from "./search.js";
 import { drawHmm, drawStacks } from "./statistical.js";
 import { readableText } from "./text.js";
 import { drawTranslation } from "./translation.js";
+import { drawVerdict } from "./verdict.js";
 
 export const DRAWINGS = {
   translation: drawTranslation, attention: drawAttention, search: drawSearch,
   hmm: drawHmm, stacks: drawStacks, gates: drawGates, curves: drawCurves,
+  verdict: drawVerdict,
 };
 
 export function showSaved(place, saved) {

@@ -3,6 +3,7 @@
 import { html, nothing, svg } from "./lit-html.js";
 import { figureOf, slider } from "./parts.js";
 import { decimal, labelsOf, level, readableText, shortText, tokenLabel } from "./text.js";
+import { drawVerdict } from "./verdict.js";
 
 const COLUMN = 124;
 const ROW = 42;
@@ -10,7 +11,7 @@ const [WIDE, HIGH] = [100, 34];
 const BARS = 84;
 const layouts = new WeakMap();
 
-export function drawSearch(doc, ui, set, act) {
+export function drawSearch(doc, ui, set, act, more = {}) {
   if (!doc.nodes.length) return html`<p class="note">The text is empty.</p>`;
   const place = layout(doc);
   const step = Math.min(ui.step ?? place.steps, place.steps);
@@ -24,6 +25,8 @@ export function drawSearch(doc, ui, set, act) {
     </div>
     <p class="verdict"><strong dir="auto">${readableText(doc.answer) || "(empty)"}</strong> · beam ${doc.beam}${doc.groups > 1 ? ` in ${doc.groups} groups` : ""}, score ${decimal(doc.score, 4)}.${doc.finished ? "" : " The output was cut at the maximum length."}
       ${nearest ? html` The output was closest to being pruned at token ${nearest.length}, “<bdi>${tokenLabel(nearest.token)}</bdi>”: by ${decimal(nearest.margin)} in log P.` : " No continuation was pruned that could have replaced it."}</p>
+    ${act ? candidateForm(doc, ui, act) : nothing}
+    ${more.verdict ? drawVerdict(more.verdict, ui, set) : nothing}
     ${figureOf({
       name: "search", title: `Search with beam ${doc.beam}`,
       description: "A column per step, best hypothesis on top. Each box: the token and log P so far. Below: the margin of the output over the best pruned hypothesis.",
@@ -32,6 +35,17 @@ export function drawSearch(doc, ui, set, act) {
     }, ui, set)}
     <p class="legend"><span class="key winner">output</span><span class="key completed">completed</span><span class="key kept">kept</span><span class="key pruned">pruned</span></p>
     ${facts(doc, place, node)}`;
+}
+
+// A translation of the user's own.
+function candidateForm(doc, ui, act) {
+  const judge = event => {
+    event.preventDefault();
+    act.judge(new FormData(event.target).get("candidate").trim());
+  };
+  return html`<section class="no-print" aria-label="Your translation"><form class="typed" @submit=${judge}><label>Why not <input class="long" aria-label="Your translation" type="text" name="candidate" autocomplete="off" dir="auto" .value=${ui.candidate ?? ""} placeholder=${readableText(doc.answer)}></label>
+      <button>Model or search?</button>
+      ${ui.candidate ? html`<button type="button" @click=${() => act.judge("")}>Clear</button>` : nothing}</form></section>`;
 }
 
 function layout(doc) {

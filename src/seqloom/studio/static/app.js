@@ -41,6 +41,7 @@ const act = {
   undo: () => step(app.undo, app.redo),
   redo: () => step(app.redo, app.undo),
   release: () => setPrefix([]),
+  judge: candidate => set({ candidate }),
   beam: beam => set({ beam, node: null, step: null }),
   notify,
   set,
@@ -93,7 +94,7 @@ function begin(found) {
 
 function view(found) {
   const { state } = app;
-  const error = documents.error("model") ?? documents.error("main");
+  const error = documents.error("model") ?? documents.error("main") ?? documents.error("verdict");
   if (error) return html`<div class="error" role="alert"><p>${error.message}</p>${error.hint ? html`<p class="muted">${error.hint}</p>` : nothing}</div>`;
   if (state.view === "compare") return compareView(state, documents);
   const shown = documents.get("main");
@@ -101,6 +102,7 @@ function view(found) {
   if (!DRAWINGS[shown.view]) return nothing;
   const more = {
     alternatives: documents.fresh("alternatives"), free: documents.fresh("free"), alignmentHead: found.alignment_head,
+    verdict: documents.fresh("verdict"),
     others: documents.fresh("other-curves") ? [documents.fresh("other-curves")] : [],
   };
   return DRAWINGS[shown.view](shown, state, set, act, more);

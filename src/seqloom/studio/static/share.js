@@ -12,7 +12,7 @@ export function command(state, folder, target) {
   words.push(quoted(state.text ?? ""));
   const options = {
     translation: { "--beam": state.beam, "--nbest": state.nbest, "--length-penalty": state.penalty, "--temperature": state.temperature, "--seed": state.temperature == null ? null : state.seed },
-    attention: { "--kind": state.kind }, search: { "--beam": state.beam }, stacks: { "--beam": state.beam },
+    attention: { "--kind": state.kind }, search: { "--beam": state.beam, "--target": state.candidate || null }, stacks: { "--beam": state.beam },
   }[view] ?? {};
   for (const [name, value] of Object.entries(options)) if (value !== null && value !== undefined) words.push(name, quoted(String(value)));
   if (view === "translation") {

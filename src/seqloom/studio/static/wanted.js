@@ -36,6 +36,9 @@ function translate(state, documents, wanted, ofRun) {
 
 function fieldsOf(state, documents, wanted, ofRun) {
   const base = { text: state.text, checkpoint: state.checkpoint };
+  if (state.view === "search" && state.candidate) {
+    wanted.verdict = ofRun("verdict", compacted({ ...base, target: state.candidate, beam: state.beam }));
+  }
   if (state.view === "search" || state.view === "stacks") return compacted({ ...base, beam: state.beam });
   if (state.view === "attention") return compacted({ ...base, kind: state.kind, target_tokens: forcedTarget(state, documents, wanted, ofRun) });
   return compacted(base);
