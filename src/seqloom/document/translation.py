@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
@@ -48,7 +49,7 @@ class DocumentOptions:
     @property
     def finder(self) -> PlaceholderFinder:
         """Finder of the placeholders."""
-        return PlaceholderFinder(self.placeholders)
+        return _finder(self.placeholders)
 
     def parse(self, text: str | bytes, name: str = "the document") -> Document:
         """Return the segments of a text, or of the content of a file."""
@@ -63,6 +64,9 @@ class DocumentOptions:
             overwrite=self.overwrite,
             is_known=self.memory.__contains__,
         )
+
+
+_finder = cache(PlaceholderFinder)
 
 
 class Needed(NamedTuple):

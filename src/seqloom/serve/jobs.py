@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 from seqloom.decode.config import SamplingConfig
@@ -12,6 +12,7 @@ from seqloom.settings import Settings
 from seqloom.types import Hypothesis
 
 Kind = Literal["translate", "generate", "score", "view"]
+_HYPOTHESIS = tuple(field.name for field in fields(Hypothesis))
 
 
 class ModelSpec(NamedTuple):
@@ -83,7 +84,7 @@ class Item:
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults."""
-        values = asdict(self)
+        values = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in values.items() if name == "source" or value}
 
     @classmethod
@@ -107,7 +108,7 @@ class Output:
     def as_json(self) -> dict[str, Any]:
         """Return the output without empty fields."""
         hypotheses = [
-            {name: value for name, value in asdict(one).items() if value not in ((), "")}
+            {name: value for name in _HYPOTHESIS if (value := getattr(one, name)) not in ((), "")}
             for one in self.hypotheses
         ]
         values = {

@@ -38,6 +38,7 @@ class Served:
         self.process = self._new_process()
         limits = SchedulerLimits(queue=config.limits.queue)
         self.scheduler = Scheduler(self.process, limits, self.metrics)
+        self.languages = named_pair(spec.name)  # in the model's name, or recorded in its run
         self.tokenizers: TokenizerPair | None = None
         self.loaded: list[Path] = []  # checkpoints that the process has loaded
         self.on_translated: OnTranslated | None = None
@@ -60,14 +61,6 @@ class Served:
         """Whether the model accepts requests."""
         return self.tokenizers is not None and self.process.is_ready
 
-    @property
-    def languages(self) -> LanguagePair | None:
-        """Languages in the model's name, or recorded in its run."""
-        if (named := named_pair(self.name)) is not None:
-            return named
-        recorded = self.info.languages if self.tokenizers is not None else ()
-        return served_pair(LanguagePair(*recorded)) if recorded else None
-
     def best_checkpoints(self) -> list[Path]:
         """Return the folder of the best checkpoint of each run."""
         return [(Path(folder) / "checkpoints" / "best").resolve() for folder in self.spec.folders]
@@ -76,6 +69,8 @@ class Served:
         """Load and warm the model; raise SeqloomError if that fails."""
         self.loaded = self.best_checkpoints()
         info = await self.process.start()
+        if self.languages is None and info.languages:
+            self.languages = served_pair(LanguagePair(*info.languages))
         self.tokenizers = await asyncio.to_thread(TokenizerPair.load, info.tokenizers)
         self.scheduler.start()
         log.info(

@@ -107,6 +107,12 @@ class _Queue:
         self.items = deque(one for one in self.items if one not in removed)
         self.seconds = sum(one.seconds for one in self.items)
 
+    def take(self, taken: AbstractSet[_Waiting]) -> None:
+        """Remove items that are among the oldest; the time does not depend on the length of the queue."""
+        oldest = [self.items.popleft() for _ in range(min(_LOOKED_AT, len(self.items)))]
+        self.items.extendleft(one for one in reversed(oldest) if one not in taken)
+        self.seconds -= sum(one.seconds for one in oldest if one in taken)
+
 
 class Scheduler:
     """Queue in front of one model. All methods run in one event loop."""
@@ -243,12 +249,11 @@ class Scheduler:
 
     async def _work(self) -> None:
         while True:
-            await self._arrived.wait()
-            batch = self._next_batch()
-            if not batch:
+            while not self._queues:
                 self._arrived.clear()
-                continue
-            self._running = batch
+                await self._arrived.wait()
+                await asyncio.sleep(0)  # requests that are in the socket already join the batch
+            self._running = batch = self._next_batch()
             try:
                 await self._run(batch)
             finally:
@@ -277,9 +282,7 @@ class Scheduler:
                 one.done.set_result(output)
 
     def _next_batch(self) -> list[_Waiting]:
-        """Take the items of the next batch from the queues."""
-        if not self._queues:
-            return []
+        """Take the items of the next batch from the queues, which are not empty."""
         leader = next(iter(self._queues.values())).items[0]
         batch = [leader]
         if not leader.work.task.stream:
@@ -289,8 +292,11 @@ class Scheduler:
                 if size > self.limits.batch_items or size * (longest + 1) * rows > self.limits.batch_tokens:
                     break
                 batch.append(one)
+        taken = set(batch)
         for name in {one.client for one in batch}:
-            self._remove(name, set(batch))
+            (queue := self._queues[name]).take(taken)
+            if not queue.items:
+                del self._queues[name]
         return batch
 
     def _companions(self, leader: _Waiting) -> Iterator[_Waiting]:

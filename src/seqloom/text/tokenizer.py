@@ -139,9 +139,9 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without BOS and EOS."""
-        parts = self._parts(text)
-        ids: list[list[int]] = self._processor.encode(parts)
-        return ids[0] if len(parts) == 1 else list(chain(*ids))
+        # SentencePiece encodes a list in threads that it starts for the call, which takes longer than one text.
+        ids: list[list[int]] = [self._processor.encode(part) for part in self._parts(text)]
+        return ids[0] if len(ids) == 1 else list(chain(*ids))
 
     def encode_inside(self, text: str) -> list[int]:
         """Return the ids of a text that follows other text without a space, e.g. a word after a bracket."""
@@ -181,7 +181,7 @@ class Tokenizer:
 
     def surfaces(self, text: str) -> list[str]:
         """Return the substring of the text for each id of `encode`, including unknown ones."""
-        return list(chain(*self._processor.encode(self._parts(text), out_type=str)))
+        return list(chain(*(self._processor.encode(part, out_type=str) for part in self._parts(text))))
 
     def bytes_of(self, ids: Iterable[int]) -> list[bytes]:
         """Return the UTF-8 bytes of each id; joined, they are the text with '▁' before every word."""

@@ -87,6 +87,32 @@ def test_what_waits_while_a_batch_runs_is_one_batch() -> None:
     serve(test)
 
 
+def test_requests_that_arrive_together_at_an_idle_model_are_one_batch() -> None:
+    async def test(model: Model, scheduler: Scheduler) -> None:
+        await asyncio.sleep(0)  # the scheduler waits
+
+        async def later() -> None:
+            for _ in range(2):  # its bytes are in the socket, but not yet read
+                await asyncio.sleep(0)
+            await scheduler.run(items("b"), PLAIN, client="b")
+
+        await asyncio.gather(later(), scheduler.run(items("a"), PLAIN, client="a"))
+        assert [sorted(batch) for batch in model.batches] == [["a", "b"]]
+
+    serve(test)
+
+
+def test_taking_a_batch_leaves_the_rest_of_a_long_queue_in_order() -> None:
+    async def test(model: Model, scheduler: Scheduler) -> None:
+        sources = [f"{number:04}" for number in range(2000)]
+        found = await scheduler.run(items(*sources), PLAIN, client="a")
+        assert [one.hypotheses[0].text[::-1] for one in found] == sources
+        assert model.batches[0][0] == "0000" and sorted(s for batch in model.batches for s in batch) == sources
+        assert scheduler.is_idle and scheduler.queue_seconds() == 0
+
+    serve(test)
+
+
 def test_only_equal_tasks_share_a_batch() -> None:
     async def test(model: Model, scheduler: Scheduler) -> None:
         model.gate.clear()
