@@ -26,6 +26,7 @@ from seqloom.languages import LanguagePair
 from seqloom.outputs import check_can_write, write_output
 from seqloom.progress import counter
 from seqloom.strict_json import json_text
+from seqloom.types import Example
 
 _WORD = re.compile(r"[^\W\d_]+")
 _SHINGLED_WORDS = 5  # in texts of at least this length, common word n-grams make a near duplicate
@@ -56,6 +57,7 @@ class GettextCounts:
     languages: str
     packages: dict[str, dict[str, str]] = field(default_factory=dict)  # version and licence by name
     catalogues: int = 0
+    left_out: dict[str, str] = field(default_factory=dict)  # reason by group, e.g. a damaged catalogue
     units: int = 0
     skipped: Counter[str] = field(default_factory=Counter)  # units by reason, such as fuzzy
     duplicates: int = 0
@@ -67,6 +69,7 @@ class GettextCounts:
         skipped = ", ".join(f"{count:,} {reason}" for reason, count in self.skipped.most_common())
         lines = [f"{self.units:,} units in {self.catalogues} catalogues, {self.languages}"]
         lines += [f"{name} {one['version']}: {one['licence']}" for name, one in self.packages.items()]
+        lines += [f"left out: {group}: {reason}" for group, reason in self.left_out.items()]
         lines.append(
             f"dropped: {self.duplicates:,} duplicates, {self.near_duplicates:,} near duplicates"
             + (f", {skipped}" if skipped else "")
@@ -85,7 +88,7 @@ def make_gettext(
     check_can_write(folder / "report.json")
     counts = GettextCounts(str(languages))
     found = list(distributions())
-    chosen = choose_catalogues((one for dist in found for one in catalogues(dist)), languages)
+    chosen = choose_catalogues((one for dist in found for one in catalogues(dist)), languages, counts)
     pairs = collect(chosen, languages, counts)
     names = {one.package for one in chosen}
     counts.packages = {
@@ -108,7 +111,9 @@ def catalogues(package: Distribution) -> Iterator[Catalogue]:
         language = locale_of(str(file))
         if language and (file.suffix == ".po" or file.with_suffix("") not in texts):
             group = _group(file, language)
-            yield Catalogue(package.name, group, language, Path(str(file.locate())))
+            path = Path(str(file.locate()))
+            if path.is_file():  # a package manager may install data files elsewhere
+                yield Catalogue(package.name, group, language, path)
 
 
 def _group(file: PurePath, language: str) -> str:
@@ -121,15 +126,24 @@ def _group(file: PurePath, language: str) -> str:
     return "/".join(part for part in parts if part not in ("locale", "locales", "translations")) or language
 
 
-def choose_catalogues(found: Iterable[Catalogue], languages: LanguagePair) -> list[Catalogue]:
-    """Return the catalogues of the language that is not English, the language of the texts in programs."""
+def choose_catalogues(
+    found: Iterable[Catalogue], languages: LanguagePair, counts: GettextCounts
+) -> list[Catalogue]:
+    """Return the catalogues of the language that is not English, the language of the texts in programs.
+
+    Applications with several variants of the language, of which none is the one asked for, are left out.
+    """
     wanted = languages.source if languages.target == "en" else languages.target
     groups: dict[str, list[Catalogue]] = {}
     for one in found:
         groups.setdefault(one.group, []).append(one)
-    chosen = {
-        group: choose_variant([one.language for one in every], wanted, group) for group, every in groups.items()
-    }
+    chosen = dict[str, str | None]()
+    for group, every in groups.items():
+        try:
+            chosen[group] = choose_variant([one.language for one in every], wanted, group)
+        except SeqloomError as error:
+            chosen[group] = None
+            counts.left_out[group] = str(error)
     return [one for group, every in sorted(groups.items()) for one in every if one.language == chosen[group]]
 
 
@@ -141,7 +155,8 @@ def collect(chosen: Iterable[Catalogue], languages: LanguagePair, counts: Gettex
     with counter("read", total=len(every)) as advance:
         for catalogue in every:
             report = DataReport()
-            for example in read(str(catalogue.path), languages=_of(catalogue, languages), report=report):
+            examples = read(str(catalogue.path), languages=_of(catalogue, languages), report=report)
+            for example in _until_error(examples, catalogue, counts):
                 target = example.target or ""
                 plain = without(example.source, finder.find(example.source))
                 key = " ".join(_WORD.findall(plain.casefold()))
@@ -158,6 +173,14 @@ def collect(chosen: Iterable[Catalogue], languages: LanguagePair, counts: Gettex
             advance(1)
     counts.catalogues = len(every)
     return pairs
+
+
+def _until_error(examples: Iterable[Example], catalogue: Catalogue, counts: GettextCounts) -> Iterator[Example]:
+    """Yield the examples of a catalogue; an error, such as a wrong encoding, is recorded."""
+    try:
+        yield from examples
+    except SeqloomError as error:
+        counts.left_out[catalogue.group] = str(error)
 
 
 def _of(catalogue: Catalogue, languages: LanguagePair) -> LanguagePair:

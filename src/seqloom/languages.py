@@ -12,6 +12,8 @@ _CODE = r"[a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|\d{3}))?"  # language, sc
 _PAIR = re.compile(rf"({_CODE})-({_CODE})")
 _SCRIPTS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva", "arabic": "Arab"}  # gettext modifiers
 
+_SCRIPT_OF = {"zh-CN": "Hans", "zh-SG": "Hans", "zh-TW": "Hant", "zh-HK": "Hant", "zh-MO": "Hant"}
+
 
 class LanguagePair(NamedTuple):
     """Source and target language of a corpus or a model."""
@@ -52,6 +54,25 @@ def language_code(text: str) -> str | None:
     cased = [language.lower(), *(tag.title() if len(tag) == 4 else tag.upper() for tag in subtags)]
     code = "-".join(cased)
     return code if re.fullmatch(_CODE, code, re.ASCII) else None
+
+
+def matches(code: str, wanted: str) -> bool:
+    """Return whether a code is the wanted language: the same one, with or without script and region.
+
+    `pt` and `pt-BR` match, `pt-PT` and `pt-BR` do not. A region of Chinese implies its script: `zh-TW` matches
+    `zh-Hant`, but not `zh-Hans`.
+    """
+    if code == wanted:
+        return True
+    one, other = _subtags(code), _subtags(wanted)
+    return one[0] == other[0] and all(a == b or not a or not b for a, b in zip(one[1:], other[1:], strict=True))
+
+
+def _subtags(code: str) -> tuple[str, str, str]:
+    """Return language, script and region of a code, which are empty if the code does not have them."""
+    language, *others = code.split("-")
+    script = next((tag for tag in others if len(tag) == 4), "") or _SCRIPT_OF.get(code, "")
+    return language, script, next((tag for tag in others if len(tag) != 4), "")
 
 
 def _split(text: str) -> Sequence[str]:

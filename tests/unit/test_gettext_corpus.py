@@ -72,20 +72,37 @@ def packages(tmp_path: Path) -> list[Distribution]:
 
 def test_one_catalogue_per_application_is_chosen(packages: list[Distribution]) -> None:
     found = [one for package in packages for one in catalogues(package)]
-    chosen = {one.group: one.path.name for one in choose_catalogues(found, EN_DE)}
+    chosen = {one.group: one.path.name for one in choose_catalogues(found, EN_DE, GettextCounts(""))}
     assert chosen == {"web/a": "web.po", "web/b": "web.po", "forms": "forms.mo"}
-    paths = [one.path for one in choose_catalogues(found, LanguagePair("en", "de-AT")) if one.group == "web/a"]
-    assert ["de_AT" in str(path) for path in paths] == [True]
+    austrian = choose_catalogues(found, LanguagePair("en", "de-AT"), GettextCounts(""))
+    assert ["de_AT" in str(one.path) for one in austrian if one.group == "web/a"] == [True]
 
 
 def test_duplicates_and_near_duplicates_are_dropped_and_counted(packages: list[Distribution]) -> None:
     counts = GettextCounts("en-de")
     found = [one for package in packages for one in catalogues(package)]
-    pairs = collect(choose_catalogues(found, EN_DE), EN_DE, counts)
+    pairs = collect(choose_catalogues(found, EN_DE, counts), EN_DE, counts)
     assert len(pairs) == 100
     assert (counts.units, counts.duplicates, counts.near_duplicates) == (104, 1, 2)
     assert dict(counts.skipped) == {"fuzzy or unapproved translation": 1}
     assert {pair.source.replace("word", "Wort") == pair.target for pair in pairs} == {True}
+
+
+def test_catalogues_that_cannot_be_used_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    files = {
+        "x/locale/de_DE/LC_MESSAGES/x.po": catalogue("de_DE", *words(1, 3)),
+        "x/locale/de_CH/LC_MESSAGES/x.po": catalogue("de_CH", *words(1, 3)),
+        "y/locale/de/LC_MESSAGES/y.mo": catalogue("de", *words(9, 3)),
+        "z/locale/de/LC_MESSAGES/z.mo": catalogue("de", *words(9, 3)),
+    }
+    package = install(tmp_path, "web", files)
+    (tmp_path / "y/locale/de/LC_MESSAGES/y.mo").write_bytes(b"")
+    (tmp_path / "z/locale/de/LC_MESSAGES/z.mo").unlink()
+    counts = GettextCounts("en-de")
+    assert collect(choose_catalogues(catalogues(package), EN_DE, counts), EN_DE, counts) == []
+    assert counts.left_out.keys() == {"x", "y"}
+    assert "de-CH, de-DE" in counts.left_out["x"]
+    assert "left out: y: " in counts.summary()
 
 
 def test_files_and_report(

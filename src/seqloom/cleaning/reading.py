@@ -39,7 +39,7 @@ class _UnusableLines(DataReport):
         rule = "empty" if reason.startswith("empty") else "malformed"
         self._waiting.append(Dropped(example, rule, Violation(reason)))
 
-    def skip(self, example: Example, reason: str) -> None:
+    def skip(self, example: Example, reason: str, languages: str = "") -> None:
         self._waiting.append(Dropped(example, "skipped", Violation(reason)))
 
     def take(self) -> list[Dropped]:

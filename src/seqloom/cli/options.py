@@ -274,7 +274,7 @@ MemoryFile = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Translation memory (TMX, XLIFF, PO, ...): equal texts are taken from it.",
+        help="Translation memory (TMX, XLIFF, PO, JSONL, ...): equal texts are taken from it.",
         rich_help_panel=_DOCUMENTS,
     ),
 ]

@@ -84,6 +84,7 @@ def translate_file(
     options = DocumentOptions(
         format=format,
         language=languages.source if languages else "",
+        target_language=languages.target if languages else "",
         split=cast("Split", given["split"] or "sentences"),
         limit=_length_limit(given["run"]),
         placeholders=frozenset([*ALWAYS, *protected]),

@@ -189,7 +189,7 @@ def _unit_pairs(path: str, units: Iterable[Unit], report: DataReport) -> Iterato
         if unit.fault:
             report.drop(example, unit.fault)
         elif unit.skipped:
-            report.skip(example, unit.skipped)
+            report.skip(example, unit.skipped, unit.languages)
         else:
             yield example
 
@@ -295,9 +295,16 @@ def _text_sources(path: str, *, conllu: bool) -> Iterator[tuple[Example, str]]:
 
 def _unit_sources(path: str, format: Format, languages: LanguagePair | None) -> Iterator[tuple[Example, str]]:
     """Yield the source of each unit with its fault, if any; obsolete units are not part of the text."""
+    others, is_empty = DataReport(), True
     for unit in read_units(path, format, languages):
         if unit.skipped not in NOT_TEXT:
+            is_empty = False
             yield Example(unit.source, line=unit.line, file=path), unit.fault
+        elif unit.languages:
+            others.total += 1
+            others.skip(Example(""), unit.skipped, unit.languages)
+    if is_empty and others.total:
+        raise others.no_pairs(display_name(path))
 
 
 def _table_sources(

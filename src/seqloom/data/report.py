@@ -15,6 +15,7 @@ from seqloom.types import Example
 
 LONGEST_TEXT = 1000  # characters of a line in the report; longer lines end with an ellipsis
 LISTED = 10_000  # lines listed per reason; more are only counted, which bounds memory
+SHOWN_LANGUAGES = 20  # in an error message
 SHOWN_REASONS = 4  # in the summary; the file has all
 
 
@@ -40,6 +41,7 @@ class DataReport:
     total: int = 0
     lines: list[ReportedLine] = field(default_factory=list)  # the first lines of each reason
     counts: Counter[str] = field(default_factory=Counter)  # dropped and changed lines by reason
+    languages: dict[str, None] = field(default_factory=dict)  # the first ones of units in other languages
 
     @property
     def drops(self) -> Counter[str]:
@@ -60,6 +62,7 @@ class DataReport:
         self.total += other.total
         self.lines += [line for line in other.lines if self.counts[line.reason] < LISTED]
         self.counts += other.counts
+        self._add_languages(*other.languages)
 
     def drop(self, example: Example, reason: str) -> None:
         """Record a dropped line."""
@@ -67,11 +70,18 @@ class DataReport:
 
     def moved(self, file: str) -> DataReport:
         """Return the report with another name of the file."""
-        return DataReport(self.total, [replace(line, file=file) for line in self.lines], self.counts)
+        return replace(self, lines=[replace(line, file=file) for line in self.lines])
 
-    def skip(self, example: Example, reason: str) -> None:
-        """Record a unit that is not a pair, such as an untranslated one."""
+    def skip(self, example: Example, reason: str, languages: str = "") -> None:
+        """Record a unit that is not a pair, such as an untranslated one; `languages` are those of its file."""
         self._record(example, reason, dropped=True, skipped=True)
+        if languages:
+            self._add_languages(languages)
+
+    def _add_languages(self, *languages: str) -> None:
+        for one in languages:
+            if len(self.languages) < SHOWN_LANGUAGES:
+                self.languages[one] = None
 
     def change(self, example: Example, reason: str) -> None:
         """Record a line that is kept, but changed, e.g. truncated."""
@@ -102,9 +112,7 @@ class DataReport:
         skips = {line.reason for line in self.lines if line.skipped}
         faults = Counter({reason: count for reason, count in self.drops.items() if reason not in skips})
         if self.total == self.drops.total() - faults.total():
-            raise SeqloomError(
-                f"The data has no pairs: {self.summary()}.", "check data.languages and the files"
-            )
+            raise self.no_pairs("The data")
         if 2 * faults.total() > self.total - (self.drops.total() - faults.total()):
             reason, _ = faults.most_common(1)[0]
             first = next(line for line in self.lines if line.reason == reason)
@@ -114,6 +122,14 @@ class DataReport:
                 "check the format and the columns (data.format, data.source_column, data.target_column) "
                 "and data.max_length",
             )
+
+    def no_pairs(self, name: str) -> SeqloomError:
+        """Return the error that data has no pairs, with the languages that it has instead."""
+        found = "; ".join(self.languages)
+        return SeqloomError(
+            f"{name} has no pairs: {self.summary()}.{f' Languages of the files: {found}.' if found else ''}",
+            "name languages of the files, e.g. --languages en-de" if found else "check the files",
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the content of data-report.json."""

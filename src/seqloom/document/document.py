@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Self, get_args
 
 from seqloom.document.formats import find_format
+from seqloom.document.languages import check_languages
 from seqloom.document.markup import is_flat, transfer, without_pairs
 from seqloom.document.memory import Match
 from seqloom.document.placeholders import PlaceholderFinder
@@ -90,6 +91,7 @@ class Document:
         *,
         name: str = "the document",
         language: str = "",
+        target_language: str = "",
         split: Split = "sentences",
         limit: LengthLimit | None = None,
         placeholders: PlaceholderFinder | None = None,
@@ -98,7 +100,8 @@ class Document:
     ) -> Self:
         """Divide a document into segments; `name` names it in error messages.
 
-        `language` is the code of the source language, for its abbreviations. Segments are sentences, lines or
+        `language` is the code of the source language, for its abbreviations. If a document names other
+        languages than these, an error is raised. Segments are sentences, lines or
         entire blocks of text, and sentences above the `limit` are split at punctuation or white space. A
         segment without letters and digits, such as an emoji, or without text beside its placeholders is not
         translated, nor is a text that has a translation, unless `overwrite`. A block whose text `is_known`,
@@ -130,6 +133,7 @@ class Document:
             if reason:
                 kept.append(KeptText(unit.block.text, unit.block.place, reason, unit.block.existing))
             pieces.append(unit.block.raw if reason else unit)
+        check_languages(kind.languages(content), (language, target_language), name)
         return cls(tuple(pieces), tuple(kept), encode)
 
     @property

@@ -6,14 +6,19 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from seqloom.data.lines import lines
+from seqloom.data.units.unit import choose_variant, code_of
 from seqloom.document.safe_xml import local_name, parse_xml
 from seqloom.errors import SeqloomError
 from seqloom.text.word_edges import in_word
 
+if TYPE_CHECKING:
+    from lxml.etree import _Element
+
 _SEPARATOR = "|"
+_SHOWN = 20  # languages in an error message
 _XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -108,30 +113,25 @@ def _read_tbx(path: str, languages: tuple[str, str] | None) -> list[Term]:
         raise SeqloomError(
             f"{path} may have terms in several languages.", "name two of them, e.g. --languages en-de"
         )
-    terms = []
-    for entry in parse_xml(path).iter():
-        if local_name(entry) not in ("termEntry", "conceptEntry"):
-            continue
-        forms: tuple[list[str], list[str]] = ([], [])
-        for language in entry:
-            code = language.get(_XML_LANGUAGE, "")
-            for wanted, own in zip(languages, forms, strict=True):
-                if same_language(code, wanted):
-                    own += [
-                        " ".join(term.itertext()).strip()
-                        for term in language.iter()
-                        if local_name(term) == "term"
-                    ]
-        if all(forms):
-            terms.append(Term(*(tuple(dict.fromkeys(filter(None, own))) for own in forms)))
+    entries = [one for one in parse_xml(path).iter() if local_name(one) in ("termEntry", "conceptEntry")]
+    codes = {code for entry in entries for section in entry if (code := _code(section))}
+    source, target = (choose_variant(codes, wanted, path) for wanted in languages)
+    found = ((_forms_in(entry, source), _forms_in(entry, target)) for entry in entries)
+    terms = [Term(*pair) for pair in found if all(pair)]
     if not terms:
         raise SeqloomError(
-            f"{path} has no terms in {languages[0]} and {languages[1]}.", "check the languages of the file"
+            f"{path} has no terms in {languages[0]} and {languages[1]}.",
+            f"its languages are: {', '.join(sorted(codes)[:_SHOWN]) or 'none'}",
         )
     return terms
 
 
-def same_language(code: str, wanted: str) -> bool:
-    """Return whether a language code is the wanted one: `en` matches en-GB; `en-GB` matches only itself."""
-    found, asked = (one.lower().replace("_", "-") for one in (code, wanted))
-    return found == asked or found.startswith(f"{asked}-")
+def _code(section: _Element) -> str | None:
+    return code_of(section.get(_XML_LANGUAGE))
+
+
+def _forms_in(entry: _Element, language: str | None) -> tuple[str, ...]:
+    """Return the terms of an entry in a language."""
+    sections = (one for one in entry if language is not None and _code(one) == language)
+    terms = (one for section in sections for one in section.iter() if local_name(one) == "term")
+    return tuple(dict.fromkeys(text for one in terms if (text := " ".join("".join(one.itertext()).split()))))

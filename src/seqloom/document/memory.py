@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from seqloom.errors import SeqloomError
 
 if TYPE_CHECKING:
-    from seqloom.data.config import Format
     from seqloom.languages import LanguagePair
 
-_FORMATS = {".tmx": "tmx", ".po": "po", ".xlf": "xliff", ".xliff": "xliff", ".ts": "ts", ".mo": "mo"}
 _LEAST_SIMILAR = 70.0  # percent
 
 
@@ -28,21 +25,21 @@ class TranslationMemory:
     """Pairs of texts and their translations; of several translations of a text, the last one counts."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
-        self._targets = {_key(source): target.strip() for source, target in pairs if _key(source)}
+        known = ((_key(source), target.strip()) for source, target in pairs)
+        self._targets = {key: target for key, target in known if key and target}
         self._sources = list(self._targets)
 
     @classmethod
     def read(cls, path: str, languages: LanguagePair | None = None) -> Self:
-        """Read a memory in TMX, or a translated file in XLIFF, PO, MO or Qt TS."""
-        from seqloom.data.units.reading import read_units
+        """Read a memory in any format of training data: TMX, XLIFF, PO, MO, Qt TS, a table, or a zip file."""
+        from seqloom.data.readers import read
+        from seqloom.data.report import DataReport
 
-        suffix = Path(path).suffix.lower()
-        if suffix not in _FORMATS:
-            raise SeqloomError(
-                f"{path} is not a translation memory.", f"the formats are {', '.join(sorted(_FORMATS))}"
-            )
-        units = read_units(path, cast("Format", _FORMATS[suffix]), languages)
-        return cls((unit.source, unit.target) for unit in units if unit.target and not unit.skipped)
+        report = DataReport()
+        memory = cls((one.source, one.target or "") for one in read(path, languages=languages, report=report))
+        if not memory:
+            raise report.no_pairs(path)
+        return memory
 
     def __len__(self) -> int:
         return len(self._sources)

@@ -38,6 +38,7 @@ class DocumentOptions:
 
     format: str = "text"
     language: str = ""  # source language, for its abbreviations
+    target_language: str = ""
     split: Split = "sentences"
     limit: LengthLimit | None = None
     placeholders: frozenset[Kind] = frozenset(ALWAYS)
@@ -58,6 +59,7 @@ class DocumentOptions:
             self.format,
             name=name,
             language=self.language,
+            target_language=self.target_language,
             split=self.split,
             limit=self.limit,
             placeholders=self.finder,

@@ -182,16 +182,64 @@ def test_variants_of_languages(tmp_path: Path) -> None:
         tmx(tuv(en_us="a", pt_br="b", pt="c"), tuv(EN_US="d", pt="e"), tuv(en_us="f", pt_br="")),
     )
     assert read(path, LanguagePair("en", "pt-BR")) == ([("a", "b")], {"unit without pt-BR": 1, UNTRANSLATED: 1})
-    assert read(path, LanguagePair("en-GB", "pt"))[0] == [("a", "c"), ("d", "e")]
+    assert read(path, LanguagePair("en-US", "pt"))[0] == [("a", "c"), ("d", "e")]
     assert read(path, LanguagePair("en", "pt-PT"))[0] == [("a", "c"), ("d", "e")], "pt is the more general one"
-    with pytest.raises(SeqloomError, match="no texts in fr"):
-        read(path, LanguagePair("en", "fr"))
+    for absent in (LanguagePair("en", "fr"), LanguagePair("en-GB", "pt")):
+        assert read(path, absent) == ([], {OTHER_LANGUAGES: 3})
     put(path, tmx(tuv(en_US="a", de="b"), tuv(en_GB="a", de="b")))
     with pytest.raises(SeqloomError, match="several variants of en: en-GB, en-US"):
         read(path, EN_DE)
     with pytest.raises(SeqloomError, match=r"de, en-GB, en-US.*not given"):
         read(put(path, tmx(tuv(en_US="a", de="b"), tuv(en_GB="a", de="b"), source="*all*")))
     assert reported(put(path, tmx(tuv(en="a", de="b"), tuv(de="c"))), EN_DE)[0].line == 3
+
+
+def bilingual(folder: Path, source: str, target: str) -> list[Path]:
+    """Return a file of every format that names its languages, with one pair."""
+    codes = f'source-language="{source}" target-language="{target}"'
+    unit = '<trans-unit id="1"><source>a</source><target>b</target></trans-unit>'
+    files = [put(folder / "a.xlf", xliff(unit, languages=codes))]
+    message = "<context><message><source>a</source><translation>b</translation></message></context>"
+    files.append(put(folder / "a.ts", f'<TS language="{target}" sourcelanguage="{source}">{message}</TS>'))
+    catalogue = polib.POFile()
+    catalogue.metadata = {"Language": target.replace("-", "_"), "X-Source-Language": source}
+    catalogue.append(polib.POEntry(msgid="a", msgstr="b"))
+    catalogue.save(str(folder / "a.po"))
+    catalogue.save_as_mofile(str(folder / "a.mo"))
+    return [*files, folder / "a.po", folder / "a.mo"]
+
+
+@pytest.mark.parametrize(
+    "own, wanted, way",
+    [
+        ("en-US,pt-BR", "en-pt", 1),
+        ("en,pt", "en-GB,pt-BR", 1),
+        ("en,pt-PT", "en,pt-BR", 0),
+        ("en,zh-TW", "en,zh-Hant", 1),
+        ("en,zh-CN", "en,zh-Hant", 0),
+        ("en,en-GB", "en-GB,en", -1),
+        ("de,en-GB", "en-de", -1),
+    ],
+)
+def test_all_formats_match_languages_by_the_same_rule(own: str, wanted: str, way: int, tmp_path: Path) -> None:
+    mine, asked = LanguagePair.parse(own), LanguagePair.parse(wanted)
+    memory = put(tmp_path / "a.tmx", tmx(tuv(**{mine.source: "a", mine.target: "b"})))
+    expected: list[tuple[str, str | None]] = [[], [("a", "b")], [("b", "a")]][way]  # type: ignore[assignment]
+    for path in (memory, *bilingual(tmp_path, *mine)):
+        if path == memory and mine.target == "en-GB" and mine.source == "en":
+            continue  # a memory has no direction
+        assert read(path, asked)[0] == expected, path.suffix
+
+
+def test_the_error_for_absent_languages_names_those_of_the_file(tmp_path: Path) -> None:
+    memory = put(tmp_path / "a.tmx", tmx(tuv(en="a", pt="b")))
+    for path in (memory, *bilingual(tmp_path, "en", "pt")):
+        report = DataReport()
+        assert not list(readers.read(str(path), languages=EN_DE, report=report))
+        with pytest.raises(SeqloomError, match=r"Languages of the files: en(,| to) pt\."):
+            report.raise_if_mostly_dropped()
+        with pytest.raises(SeqloomError, match=r"Languages of the files: en(,| to) pt\."):
+            list(readers.read_source(str(path), languages=EN_DE, report=DataReport()))
 
 
 def test_several_translations_of_a_unit_are_several_pairs(tmp_path: Path) -> None:

@@ -81,8 +81,9 @@ def test_tables_and_tbx(tmp_path: Path) -> None:
     tbx = tmp_path / "terms.tbx"
     tbx.write_text(TBX, encoding="utf-8")
     assert Glossary.read(str(tbx), ("en", "de")).terms == (Term(("house",), ("Haus", "Gebäude")),)
-    with pytest.raises(SeqloomError, match="no terms in en-US and de"):
+    with pytest.raises(SeqloomError, match="no terms in en-US and de") as error:
         Glossary.read(str(tbx), ("en-US", "de"))
+    assert "de, en-GB, fr" in error.value.hint
     with pytest.raises(SeqloomError, match="several languages"):
         Glossary.read(str(tbx))
     table.write_text("house\n", encoding="utf-8")

@@ -29,8 +29,18 @@ def test_a_memory_of_translate_toolkit(tmp_path: Path) -> None:
     assert similar.target == "Zwei Häuser."
     assert 80 < similar.similarity < 100
     assert memory.find("Something else entirely") is None
+    with pytest.raises(SeqloomError, match=r"no pairs.*Languages of the files: de, en\."):
+        TranslationMemory.read(str(tmp_path / "a.tmx"), LanguagePair("en", "fr"))
     with pytest.raises(SeqloomError, match=r"a\.doc"):
         TranslationMemory.read("a.doc")
+
+
+def test_the_training_data_is_a_memory(tmp_path: Path) -> None:
+    path = tmp_path / "train.jsonl"
+    path.write_text('{"source": "One.", "target": "Eins."}\n{"source": "x", "target": ""}\n')
+    memory = TranslationMemory.read(str(path), LanguagePair("en", "de"))
+    assert len(memory) == 1
+    assert "One." in memory
 
 
 def test_equal_blocks_and_sentences_are_not_translated() -> None:

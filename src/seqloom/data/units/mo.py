@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from seqloom.data.lines import display_name, opened
 from seqloom.data.units.po import header_languages, locale_of, plural_units, text_codec
-from seqloom.data.units.unit import OTHER_LANGUAGES, Unit, direction
+from seqloom.data.units.unit import Unit, in_languages
 from seqloom.errors import SeqloomError
 from seqloom.languages import LanguagePair
 from seqloom.limits import CATALOG_BYTES
@@ -38,9 +38,8 @@ def read_mo(path: str, languages: LanguagePair | None) -> Iterator[Unit]:
         except ValueError:
             yield Unit(number, "", fault=f"text is not valid {charset}")
             continue
-        way = direction(file_source, file_target, languages)
-        for unit in plural_units(number, singular, "".join(plural[:1]), forms, ""):
-            yield unit.turned(way) if way else unit._replace(target=None, skipped=OTHER_LANGUAGES)
+        units = plural_units(number, singular, "".join(plural[:1]), forms, "")
+        yield from in_languages(units, file_source, file_target, languages)
 
 
 def _content(path: str) -> bytes:

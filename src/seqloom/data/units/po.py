@@ -12,11 +12,10 @@ from seqloom.data.lines import codec_of, display_name, opened, raw_lines
 from seqloom.data.units.unit import (
     FUZZY,
     OBSOLETE,
-    OTHER_LANGUAGES,
     OTHER_PLURAL,
     Unit,
     code_of,
-    direction,
+    in_languages,
     pair_unit,
 )
 from seqloom.errors import SeqloomError
@@ -64,11 +63,10 @@ def read_po(path: str, languages: LanguagePair | None) -> Iterator[Unit]:
             source, target = header_languages(entry.text("msgstr"))
             file_source, file_target = source, target or file_target
         else:
-            way = direction(file_source, file_target, languages)
             reason = OBSOLETE if entry.obsolete else FUZZY if "fuzzy" in entry.flags else ""
             plural = entry.text("msgid_plural")
-            for unit in plural_units(entry.line, entry.text("msgid"), plural, entry.translations, reason):
-                yield unit.turned(way) if way else unit._replace(target=None, skipped=OTHER_LANGUAGES)
+            units = plural_units(entry.line, entry.text("msgid"), plural, entry.translations, reason)
+            yield from in_languages(units, file_source, file_target, languages)
 
 
 def plural_units(line: int, singular: str, plural: str, forms: list[str], reason: str) -> Iterator[Unit]:

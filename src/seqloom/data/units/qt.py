@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from seqloom.data.units.unit import (
     FUZZY,
     OBSOLETE,
-    OTHER_LANGUAGES,
     OTHER_PLURAL,
     Unit,
     code_of,
-    direction,
+    in_languages,
     pair_unit,
 )
 from seqloom.data.xml_stream import child, local_name, stream_elements
@@ -28,9 +27,8 @@ def read_ts(path: str, languages: LanguagePair | None) -> Iterator[Unit]:
     """Yield a unit for each message, and for each of its plural forms; only the last form is a pair."""
     for message in stream_elements(path, ["message"], ["context"]):
         root = message.getroottree().getroot()
-        way = direction(code_of(root.get("sourcelanguage")), code_of(root.get("language")), languages)
-        for unit in _units(message):
-            yield unit.turned(way) if way else unit._replace(target=None, skipped=OTHER_LANGUAGES)
+        source, target = code_of(root.get("sourcelanguage")), code_of(root.get("language"))
+        yield from in_languages(_units(message), source, target, languages)
 
 
 def _units(message: _Element) -> Iterator[Unit]:

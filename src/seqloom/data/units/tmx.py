@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from seqloom.data.units.inline import InlineText
-from seqloom.data.units.unit import Unit, choose_variant, code_of, pair_unit
+from seqloom.data.units.unit import OTHER_LANGUAGES, Unit, choose_variant, code_of, pair_unit
 from seqloom.data.xml_stream import child, local_name, stream_elements
 from seqloom.errors import SeqloomError
 from seqloom.languages import LanguagePair
@@ -32,7 +32,11 @@ class _Languages(NamedTuple):
 def read_tmx(path: str, languages: LanguagePair | None) -> Iterator[Unit]:
     """Yield a unit for each translation of a memory in these languages, or in the only two that it has."""
     source, target = _chosen(path, languages)
+    others = "" if source and target else _shown(languages_of(path).codes)
     for unit in stream_elements(path, ["tu"]):
+        if source is None or target is None:
+            yield Unit(int(unit.sourceline or 0), "", None, OTHER_LANGUAGES, languages=others)
+            continue
         texts = InlineText()
         sources = [texts.text(segment) for segment in _segments(unit, source)]
         targets = [texts.text(segment) for segment in _segments(unit, target)]
@@ -47,26 +51,26 @@ def read_tmx(path: str, languages: LanguagePair | None) -> Iterator[Unit]:
             yield pair_unit(line, text, targets[0])
 
 
-def _chosen(path: str, wanted: LanguagePair | None) -> tuple[str, str]:
-    """Return the codes of the source and target language as the memory has them."""
+def _shown(codes: tuple[str, ...]) -> str:
+    return ", ".join(codes[:_SHOWN]) or "none"
+
+
+def _chosen(path: str, wanted: LanguagePair | None) -> tuple[str | None, str | None]:
+    """Return the codes of the source and target language as the memory has them; None if it has not."""
     source, codes = languages_of(path)
-    shown = ", ".join(codes[:_SHOWN]) or "none"
     if wanted is None:
         others = [code for code in codes if code != source]
         if source is None or len(others) != 1:
             hint = f"--languages {','.join(codes[:2])}" if len(codes) > 1 else "--languages en-de"
             raise SeqloomError(
-                f"{path} has texts in these languages: {shown}; source and target are not given.",
+                f"{path} has texts in these languages: {_shown(codes)}; source and target are not given.",
                 f"name them, e.g. {hint}",
             )
         return source, others[0]
     found = [choose_variant(codes, code, path) for code in wanted]
-    for code, asked in zip(found, wanted, strict=True):
-        if code is None:
-            raise SeqloomError(f"{path} has no texts in {asked}.", f"its languages are: {shown}")
-    if found[0] == found[1]:
+    if found[0] is not None and found[0] == found[1]:
         raise SeqloomError(f"Source and target are the same language of {path}: {found[0]}.", "name two")
-    return str(found[0]), str(found[1])
+    return found[0], found[1]
 
 
 def languages_of(path: str) -> _Languages:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from seqloom.errors import SeqloomError
-from seqloom.languages import LanguagePair, base_language, language_code
+from seqloom.languages import LanguagePair, base_language, language_code, matches
 
 UNTRANSLATED = "untranslated unit"
 FUZZY = "fuzzy or unapproved translation"
@@ -27,6 +27,7 @@ class Unit(NamedTuple):
     target: str | None = None
     skipped: str = ""
     fault: str = ""  # why it is malformed
+    languages: str = ""  # those of the file, if the unit is skipped because of them
 
     def turned(self, direction: Direction) -> Unit:
         """Return the unit with its sides exchanged if the direction is `reverse`."""
@@ -45,32 +46,42 @@ def pair_unit(line: int, source: str, target: str, skipped: str = "") -> Unit:
 def direction(source: str | None, target: str | None, wanted: LanguagePair | None) -> Direction | None:
     """Return how a file with these languages is read for the wanted pair; None if it has other languages.
 
-    A language that the file does not name matches any.
+    A language that the file does not name matches any. Between variants of one language, such as `en` and
+    `en-GB`, equal codes decide.
     """
-    if wanted is None or (_matches(source, wanted.source) and _matches(target, wanted.target)):
+    if wanted is None or (source, target) == wanted:
         return "forward"
-    if _matches(source, wanted.target) and _matches(target, wanted.source):
+    if (target, source) == wanted:
         return "reverse"
+    found: tuple[tuple[Direction, LanguagePair], ...] = (("forward", wanted), ("reverse", wanted.reverse))
+    for way, pair in found:
+        if all(not code or matches(code, one) for code, one in zip((source, target), pair, strict=True)):
+            return way
     return None
 
 
-def _matches(code: str | None, wanted: str) -> bool:
-    """Return whether a code is the wanted one, or the same language with or without script and region."""
-    if not code or code == wanted:
-        return True
-    return base_language(code) == base_language(wanted) and (code in wanted or wanted in code)
+def in_languages(
+    units: Iterable[Unit], source: str | None, target: str | None, wanted: LanguagePair | None
+) -> Iterator[Unit]:
+    """Yield the units of a file with these languages in the wanted direction; in other languages, skip them."""
+    way = direction(source, target, wanted)
+    for unit in units:
+        if way:
+            yield unit.turned(way)
+        else:
+            yield unit._replace(target=None, skipped=OTHER_LANGUAGES, languages=f"{source or '?'} to {target}")
 
 
 def choose_variant(codes: Iterable[str], wanted: str, path: str) -> str | None:
-    """Return the code that is the wanted language: the same code, or else the only one of that language.
+    """Return the code that matches the wanted language: the same code, or else the only one.
 
-    If the file has several variants, the one without script and region is chosen; without it, raise an error.
+    If several match, the one without script and region is chosen; without it, raise an error.
     """
     every = sorted(set(codes))
     if wanted in every:
         return wanted
     base = base_language(wanted)
-    variants = [code for code in every if base_language(code) == base]
+    variants = [code for code in every if matches(code, wanted)]
     if len(variants) < 2 or base in variants:
         return base if base in variants else next(iter(variants), None)
     raise SeqloomError(

@@ -9,11 +9,9 @@ from seqloom.data.units.inline import InlineText
 from seqloom.data.units.unit import (
     FUZZY,
     NOT_TRANSLATABLE,
-    OTHER_LANGUAGES,
-    Direction,
     Unit,
     code_of,
-    direction,
+    in_languages,
     pair_unit,
 )
 from seqloom.data.xml_stream import child, local_name, stream_elements
@@ -29,18 +27,16 @@ _FUZZY_QUALIFIERS = ("fuzzy-match", "leveraged-mt", "leveraged-tm", "mt-suggesti
 def read_xliff(path: str, languages: LanguagePair | None) -> Iterator[Unit]:
     """Yield a unit for each `trans-unit` (XLIFF 1.2) or `segment` (2.0), or for its marked segments."""
     for element in stream_elements(path, ["trans-unit", "segment"], ["unit", "group", "file", "bin-unit"]):
-        way = _direction(element, languages)
-        for unit in _units(element):
-            yield unit.turned(way) if way else unit._replace(target=None, skipped=OTHER_LANGUAGES)
+        yield from in_languages(_units(element), *_languages(element), languages)
 
 
-def _direction(element: _Element, languages: LanguagePair | None) -> Direction | None:
-    """Return the direction of the file that a unit is in; its root has the languages in XLIFF 2."""
+def _languages(element: _Element) -> tuple[str | None, str | None]:
+    """Return the languages of the file that a unit is in; its root has them in XLIFF 2."""
     source = target = None
     for above in element.iterancestors():
         source = source or code_of(above.get("source-language") or above.get("srcLang"))
         target = target or code_of(above.get("target-language") or above.get("trgLang"))
-    return direction(source, target, languages)
+    return source, target
 
 
 def _units(element: _Element) -> Iterator[Unit]:

@@ -42,9 +42,16 @@ class Format(Protocol):
         """Divide the text into strings that stay unchanged and blocks."""
         ...
 
+    def languages(self, text: str) -> Languages:
+        """Return the source and target language that the document names; None if it does not name one."""
+        ...
+
+
+Languages = tuple[str | None, str | None]
+
 
 class TextFormat:
-    """Format of text files. Subclasses implement `parse`."""
+    """Format of text files. Subclasses implement `parse`, and `languages` if files name them."""
 
     declaration: re.Pattern[bytes] | None = None  # of the encoding, as the first group
     escapes = "strict"  # what the encoder does with characters that the encoding lacks
@@ -82,6 +89,10 @@ class TextFormat:
                 ) from error
 
         return encode
+
+    def languages(self, text: str) -> Languages:
+        """Return no languages."""
+        return None, None
 
     def _encoding(self, data: bytes, name: str) -> str:
         for mark, encoding in _MARKS:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from seqloom.document.formats.base import TextFormat, lines_of, without_end
+from seqloom.data.units.po import header_languages
+from seqloom.document.formats.base import Languages, TextFormat, lines_of, without_end
 from seqloom.document.segments import TOO_LONG, Atom, Block, InPlace, SegmentedBlock, raw, text_atoms
 from seqloom.errors import SeqloomError
 from seqloom.limits import BLOCK_CHARACTERS
@@ -109,6 +110,11 @@ class Po(TextFormat):
                 yield from _blocks(entry, [(f"msgstr[{i}]", source) for i, source in enumerate(found)])
             else:
                 yield from _blocks(entry, [("msgstr", "msgid")])
+
+    def languages(self, text: str) -> Languages:
+        """Return the languages of the header."""
+        header = next(_entries(text, ""))
+        return header_languages(header.fields.get("msgstr", "") if not header.fields.get("msgid") else "")
 
 
 def _blocks(entry: _Entry, sources: Sequence[tuple[str, str]]) -> Iterator[Block]:

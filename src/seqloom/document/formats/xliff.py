@@ -6,9 +6,11 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from seqloom.document.formats.base import TextFormat
+from seqloom.data.units.unit import code_of
+from seqloom.document.formats.base import Languages, TextFormat
 from seqloom.document.formats.tags import MarkupPiece, MarkupText, element, joined, pieces, text_atoms
 from seqloom.document.safe_xml import local_name, parse_xml_bytes
 from seqloom.document.segments import Atom, Block, Role, SegmentedBlock, raw
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from seqloom.document.document import TranslatedSegment
 
 _OPAQUE = ("ph", "it", "bpt", "ept")  # elements that contain code of the original document
+_UNTRANSLATED = ("new", "needs-translation")  # states of targets that often are a copy of the source
 _PROLOG = re.compile(r"\A\ufeff?\s*<\?xml[^>]*\?>")
 _STARTS = {"bpt": "rid id", "bx": "rid id", "sc": "id"}  # tags whose partner is another element
 _ENDS = {"ept": "rid id", "ex": "rid id", "ec": "startRef"}
@@ -98,6 +101,15 @@ class Xliff(TextFormat):
             yield piece.raw
             i += 1
 
+    def languages(self, text: str) -> Languages:
+        """Return the languages of the first file."""
+        found: dict[str, str] = {}
+        for piece in takewhile(lambda piece: piece.name not in ("trans-unit", "unit"), pieces(text)):
+            if piece.kind == "start" and piece.name in ("xliff", "file"):
+                found |= {one.name: one.value for one in piece.attributes()}
+        source = found.get("source-language") or found.get("srcLang")
+        return code_of(source), code_of(found.get("target-language") or found.get("trgLang"))
+
 
 def _unit(parts: Sequence[MarkupPiece], unit: str, *, version_1: bool, is_kept: bool) -> Iterator[str | Block]:
     """Yield the block of a unit and what follows its target."""
@@ -127,12 +139,14 @@ def _unit(parts: Sequence[MarkupPiece], unit: str, *, version_1: bool, is_kept: 
         version_1,
     )
     own = parts[0].attribute("id")
+    state = (target[0].attribute("state") if target else None) or "translated"
+    existing = "" if state in _UNTRANSLATED else "".join(atom.text for atom in _atoms(target[1:-1]))
     yield Block(
         tuple(_atoms(source)),
         ".".join(filter(None, (unit, own))),
         Target(layout),
-        existing="".join(atom.text for atom in _atoms(target[1:-1])).strip(),
-        status=(target[0].attribute("state") if target else None) or "translated",
+        existing=existing.strip(),
+        status=state,
         original=joined(parts[:end]),
         skip="translate=no" if is_kept else "",
     )

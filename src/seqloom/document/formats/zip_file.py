@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
 from seqloom.data.archives import ZIP_ERRORS
+from seqloom.document.formats.base import Languages
 from seqloom.document.safe_xml import parse_xml_bytes
 from seqloom.document.size_checks import check_size
 from seqloom.errors import SeqloomError
@@ -50,6 +51,10 @@ class ZippedXml(ABC):
             return target.getvalue()
 
         return encode
+
+    def languages(self, text: str) -> Languages:
+        """Return no languages: a document may have text in several."""
+        return None, None
 
     def _parts(self, data: bytes, name: str) -> Iterator[tuple[str, str]]:
         check_size(len(data), name, DOCUMENT_BYTES)

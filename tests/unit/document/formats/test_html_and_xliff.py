@@ -140,6 +140,7 @@ _XLIFF = """<?xml version="1.0"?>
 <trans-unit id="2"><source>Done</source><target state="final">Fertig</target></trans-unit>
 <trans-unit id="3" translate="no"><source>Acme</source></trans-unit>
 <trans-unit id="4"><source>Known text</source><target/></trans-unit>
+<trans-unit id="5"><source>Copy</source><target state="needs-translation">Copy</target></trans-unit>
 </body></file></xliff>
 """
 
@@ -149,11 +150,31 @@ def test_targets_of_xliff_1() -> None:
     options = DocumentOptions("xliff", memory=memory)
     result = translate_document(WordTranslator(), _XLIFF, options)
     units = xliff1.xlifffile.parsestring(result.to_bytes()).units
-    assert [str(unit.target) for unit in units] == ["HOUSE RED A", "Fertig", "None", "Bekannter Text"]
+    assert [str(unit.target) for unit in units] == [
+        *("HOUSE RED A", "Fertig", "None", "Bekannter Text", "COPY")
+    ]
     assert 'state-qualifier="mt-suggestion">HOUSE <g id="1">RED</g> A<x id="2"/></target>' in result.text
     assert '<target state="translated" state-qualifier="exact-match">Bekannter Text</target>' in result.text
     assert [(one.reason, one.place) for one in result.kept] == [("final", "2"), ("translate=no", "3")]
     assert [round(one.match.similarity) for one in result.segments if one.match] == [91, 100]
+
+
+@pytest.mark.parametrize(
+    ("format", "document"),
+    [
+        ("xliff", _XLIFF),
+        ("xliff", '<xliff version="2.0" srcLang="en-US" trgLang="de-AT"><file id="f"/></xliff>'),
+        ("po", 'msgid ""\nmsgstr "Language: de\\nX-Source-Language: en\\n"\n'),
+    ],
+)
+def test_the_languages_of_a_document_must_be_those_of_the_translation(format: str, document: str) -> None:
+    for source, target in (("en", "de"), ("en", ""), ("", "de"), ("", "")):
+        DocumentOptions(format, language=source, target_language=target).parse(document)
+    for source, target in (("en", "fr"), ("fr", "de")):
+        with pytest.raises(SeqloomError, match=rf"from en\S* to de\S*, not from {source} to {target}"):
+            DocumentOptions(format, language=source, target_language=target).parse(document, "a")
+    template = document.replace('"de"', '"en"').replace('"de-AT"', '"en"').replace(": de", ": en")
+    DocumentOptions(format, language="en", target_language="fr").parse(template)
 
 
 def test_segments_of_xliff_2_have_a_state() -> None:
