@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -75,18 +76,25 @@ def without_pairs(atoms: Sequence[Atom], text: str, writer: Writer) -> list[Atom
 def word_links(source: str, text: str, hypothesis: Hypothesis) -> list[int | None]:
     """Return the index of the source word with most attention for each word of an output, None if unknown."""
     source_words, target_words = words(source), words(text)
-    links: list[int | None] = [None] * len(target_words)
     if not hypothesis.alignment:
-        return links
+        return [None] * len(target_words)
     of_source = _words_of_tokens(hypothesis.source_tokens, source, source_words)
     of_target = _words_of_tokens(hypothesis.tokens, text, target_words)
-    totals = [dict[int, float]() for _ in target_words]
-    for targets, weights in zip(of_target, hypothesis.alignment, strict=False):
+    rows: list[tuple[int, ...]] = [()] * len(target_words)  # tokens that each target word is a part of
+    for row, targets in zip(range(len(hypothesis.alignment)), of_target, strict=False):
         for target in targets:
-            for sources, weight in zip(of_source, weights, strict=False):
+            rows[target] = (*rows[target], row)
+
+    @cache  # a token of many words, such as punctuation, is looked up once
+    def link(tokens: tuple[int, ...]) -> int | None:
+        totals = dict[int, float]()
+        for row in tokens:
+            for sources, weight in zip(of_source, hypothesis.alignment[row], strict=False):
                 for one in sources:
-                    totals[target][one] = totals[target].get(one, 0.0) + weight / len(sources)
-    return [max(total, key=lambda one: (total[one], -one)) if total else None for total in totals]
+                    totals[one] = totals.get(one, 0.0) + weight / len(sources)
+        return max(totals, key=lambda one: (totals[one], -one), default=None)
+
+    return [link(tokens) for tokens in rows]
 
 
 def _words_of_tokens(tokens: Sequence[str], text: str, of_text: Sequence[WordSpan]) -> list[list[int]]:
