@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -58,6 +59,7 @@ SUFFIXES: dict[str, Format] = {
 }
 TABLES: tuple[Format, ...] = ("tsv", "csv", "jsonl", "parquet", "xlsx", "arrow")
 FALLBACK_KEYS = {"1": "source", "2": "target"}
+_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\r?\n', re.IGNORECASE)  # first line of a CSV file for Excel
 _TOO_WIDE = f"more than {COLUMNS:,} columns"
 _PARQUET_ROWS = 1024  # read at a time, unless they may be large
 _PEEKED_ROWS = 10  # rows that determine the delimiter, header and columns of a table
@@ -163,8 +165,12 @@ def _csv_rows(path: str) -> Iterator[TableRow]:
             taken.append(line)
             yield line
 
-    reader = csv.reader(take_lines(), delimiter=delimiter(first), strict=True)
     start = 1
+    declared = _SEPARATOR.fullmatch(first[0]) if first else None
+    if declared:
+        next(physical)
+        start = 2
+    reader = csv.reader(take_lines(), delimiter=declared[1] if declared else delimiter(first), strict=True)
     while True:
         taken.clear()
         try:

@@ -14,6 +14,7 @@ from seqloom.data import readers
 from seqloom.data.config import DataConfig
 from seqloom.data.readers import read_corpus
 from seqloom.data.report import DataReport
+from seqloom.data.units.subtitles import read_cues
 from seqloom.errors import SeqloomError
 from seqloom.languages import LanguagePair
 
@@ -165,3 +166,11 @@ def test_files_without_a_partner_in_an_archive_are_skipped(tmp_path: Path) -> No
     path, report = pack(tmp_path / "a.zip", {"a.en.srt": "", "b.de.srt": "", "c.txt": "a\tb\n"}), DataReport()
     assert list(readers.read(path, languages=EN_DE, report=report)) == []
     assert dict(report.counts) == {"file of another format": 3}
+
+
+def test_entities_of_webvtt_are_decoded(tmp_path: Path) -> None:
+    cue = "00:01.000 --> 00:02.000\n<v A>x &lt; y &amp;amp; z\n"
+    (tmp_path / "a.vtt").write_text(f"WEBVTT\n\n{cue}")
+    (tmp_path / "a.srt").write_text(cue)
+    found = [one.text for name in ("a.vtt", "a.srt") for one in read_cues(str(tmp_path / name))]
+    assert found == ["x < y &amp; z", "x &lt; y &amp;amp; z"]

@@ -173,3 +173,6 @@ def test_csv_as_excel_writes_it(delimiter: str, tmp_path: Path) -> None:
     content = (tmp_path / "a.csv").read_bytes()
     assert content.startswith(b"\xef\xbb\xbf") and b"\r\n" in content and b'"two ""x"""' in content
     assert read(str(tmp_path / "a.csv"), source_column="English", target_column="German") == PAIRS
+    declared = f"\ufeffsep={delimiter}\r\n".encode() + content.removeprefix(b"\xef\xbb\xbf")
+    (tmp_path / "a.csv").write_bytes(declared)
+    assert read(str(tmp_path / "a.csv"), source_column="English", target_column="German") == PAIRS

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from seqloom.data.lines import codec_of, display_name, opened, raw_lines
 from seqloom.data.units.unit import (
@@ -22,12 +23,27 @@ from seqloom.errors import SeqloomError
 from seqloom.languages import LanguagePair, language_code
 from seqloom.limits import LINE_BYTES, UNIT_BYTES
 
-_START = re.compile(r'((?:msgctxt|msgid_plural|msgid|msgstr)(?:\[\d{1,2}\])?)?\s*"')
+_START = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr(?:\[\d{1,3}\])?)?\s*"')
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))")
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+CONTROLS = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "v": "\v",
+}  # by the letter of their escape
 _CHARSET = re.compile(rb"charset=([\w.:-]+)")
 _HEADER_BYTES = 1 << 14  # the charset is in the first entry
 _MALFORMED = "malformed PO entry"
+
+
+class PoString(NamedTuple):
+    """Text of one line with the keyword before it, which is empty if the line continues the one before."""
+
+    keyword: str
+    text: str
 
 
 @dataclass
@@ -134,10 +150,9 @@ def _add_line(entry: Entry, text: str, number: int) -> None:
     """Add a line with a keyword, or one that continues the text before it."""
     if not entry.texts:
         entry.line = number  # comments do not count
-    match = _START.match(text)
-    content = _unquoted(text[match.end() :]) if match else None
-    keyword = (match[1] if match else None) or entry.last
-    if match is None or content is None or not keyword or (match[1] and keyword in entry.texts):
+    string = po_string(text)
+    keyword = (string and string.keyword) or entry.last
+    if string is None or not keyword or (string.keyword and keyword in entry.texts):
         entry.fault = entry.fault or _MALFORMED
         entry.texts.setdefault("msgid", [])
         return
@@ -146,7 +161,14 @@ def _add_line(entry: Entry, text: str, number: int) -> None:
     if entry.size > UNIT_BYTES:
         entry.fault = f"PO entry of more than {UNIT_BYTES:,} characters"
         return
-    entry.texts.setdefault(keyword, []).append(content)
+    entry.texts.setdefault(keyword, []).append(string.text)
+
+
+def po_string(line: str) -> PoString | None:
+    """Return the string of a line without white space around it; None if the line is malformed."""
+    match = _START.match(line)
+    text = _unquoted(line[match.end() :]) if match else None
+    return None if match is None or text is None else PoString(match[1] or "", text)
 
 
 def _unquoted(text: str) -> str | None:
@@ -170,7 +192,7 @@ def _finished(entry: Entry) -> Entry:
 def _character(match: re.Match[str]) -> str:
     octal, hexadecimal, character = match.groups()
     if character is not None:
-        return _ESCAPES.get(character, character)
+        return CONTROLS.get(character, character)
     return chr(int(octal, 8) if octal else int(hexadecimal, 16))
 
 

@@ -12,9 +12,13 @@ from seqloom.limits import UNIT_BYTES
 
 NO_OTHER = "subtitle without one at the same time"
 
-_CLOCK = r"(?:(\d{1,3}):)?(\d{1,3}):(\d{1,2})[.,](\d{1,3})"
-_TIMING = re.compile(rf"\s*{_CLOCK}\s*-->\s*{_CLOCK}")
-_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>|<\d[\d:.]{0,20}>|\{\\[^{}]{0,200}\}")
+WEBVTT = "WEBVTT"  # beginning of a file in WebVTT
+ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&nbsp;": "\u00a0", "&lrm;": "\u200e", "&rlm;": "\u200f"}
+ENTITY = re.compile("|".join(ENTITIES))  # of WebVTT
+TAG = re.compile(r"</?[A-Za-z][^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}")
+
+_CLOCK = r"(?:(\d{1,9}):)?(\d{1,3}):(\d\d)[.,](\d{1,3})"
+TIMING = re.compile(rf"[ \t]*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}")
 _LARGEST_GROUP = 64  # cues
 _OVERLAP = 0.5  # of the shorter of two cues that belong together
 
@@ -37,9 +41,10 @@ def read_cues(path: str) -> Iterator[Cue]:
     """Yield the cues of a file in order, without markup; lines are joined by spaces."""
     start: Cue | None = None
     texts: list[str] = []
-    size = 0
+    size, is_vtt = 0, False
     for number, line in enumerate(lines(path), 1):
-        match = _TIMING.match(line)
+        is_vtt = is_vtt or (number == 1 and line.startswith(WEBVTT))
+        match = TIMING.match(line)
         if match or not line.strip():
             if start and texts:
                 yield start._replace(text=" ".join(texts))
@@ -49,7 +54,8 @@ def read_cues(path: str) -> Iterator[Cue]:
             start, texts, size = Cue(number, _time(*found[:4]), _time(*found[4:]), ""), [], 0
         elif start and line.strip() and size < UNIT_BYTES:
             size += len(line)
-            texts += _TAG.sub("", line).split()
+            text = TAG.sub("", line)
+            texts += (ENTITY.sub(lambda one: ENTITIES[one[0]], text) if is_vtt else text).split()
     if start and texts:
         yield start._replace(text=" ".join(texts))
 

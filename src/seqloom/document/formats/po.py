@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from seqloom.data.units.po import header_languages
+from seqloom.data.units.po import CONTROLS, header_languages, po_string
 from seqloom.document.formats.base import Languages, TextFormat, lines_of, without_end
 from seqloom.document.segments import TOO_LONG, Atom, Block, InPlace, SegmentedBlock, raw, text_atoms
 from seqloom.errors import SeqloomError
@@ -17,11 +17,7 @@ from seqloom.limits import BLOCK_CHARACTERS
 if TYPE_CHECKING:
     from seqloom.document.document import TranslatedSegment
 
-_FIELD = re.compile(r'\s*(msgctxt|msgid|msgid_plural|msgstr(?:\[(\d{1,3})\])?)\s*("(?:[^"\\]|\\.)*")\s*$')
-_CONTINUED = re.compile(r'\s*("(?:[^"\\]|\\.)*")\s*$')
-_ESCAPE = re.compile(r"\\(x[\da-fA-F]{1,2}|[0-7]{1,3}|.)")
-_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_ESCAPES = {"\\": "\\\\", '"': '\\"', **{control: f"\\{letter}" for letter, control in _LETTERS.items()}}
+_ESCAPES = {"\\": "\\\\", '"': '\\"', **{control: f"\\{letter}" for letter, control in CONTROLS.items()}}
 _PLURALS = re.compile(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;\n]{1,400})")
 
 
@@ -153,28 +149,28 @@ def _plural_sources(header: str) -> list[str]:
 
 def _entries(text: str, name: str) -> Iterator[_Entry]:
     """Yield the entries; white space, comments and obsolete entries belong to an entry beside them."""
+    # The reader of training data keeps no lines, to read files of any size, and skips malformed entries.
     entry, current = _Entry(1), ""
     for number, line in lines_of(text):
         content = without_end(line).removeprefix("\ufeff")
-        is_field = _FIELD.match(content)
-        starts = content.startswith("#") or (is_field and is_field[1] in ("msgctxt", "msgid"))
+        is_text = bool(content.strip()) and not content.startswith("#")
+        string = po_string(content.strip()) if is_text else None
+        starts = content.startswith("#") or (string and string.keyword in ("msgctxt", "msgid"))
         if starts and entry.slots:
             yield entry
             entry, current = _Entry(number), ""
         entry.lines.append(line)
-        if not content.strip() or content.startswith("#"):
+        if not is_text:
             current = ""
-        elif is_field:
-            current = is_field[1]
+            continue
+        if string is None or not (string.keyword or current):
+            raise _unexpected(name, number, content)
+        if string.keyword:
+            current = string.keyword
             if current in entry.fields or (current.startswith("msgstr") and "msgid" not in entry.fields):
                 raise _unexpected(name, number, content)
-            entry.fields[current] = _unescaped(is_field[3])
-            entry.of_field[current] = [len(entry.lines) - 1]
-        elif (more := _CONTINUED.match(content)) and current:
-            entry.fields[current] += _unescaped(more[1])
-            entry.of_field[current].append(len(entry.lines) - 1)
-        else:
-            raise _unexpected(name, number, content)
+        entry.fields[current] = entry.fields.get(current, "") + string.text
+        entry.of_field.setdefault(current, []).append(len(entry.lines) - 1)
     if "msgid" in entry.fields and not entry.slots:
         raise SeqloomError(f"{name} ends before the msgstr of its last entry.", "check it with msgfmt --check")
     yield entry
@@ -185,18 +181,6 @@ def _unexpected(name: str, number: int, content: str) -> SeqloomError:
         f"{name}, line {number} is not valid PO: {content.strip()[:200]!r}.",
         "check the file with msgfmt --check",
     )
-
-
-def _unescaped(quoted: str) -> str:
-    return _ESCAPE.sub(lambda match: _character(match[1]), quoted[1:-1])
-
-
-def _character(escape: str) -> str:
-    if escape[0] == "x" and len(escape) > 1:
-        return chr(int(escape[1:], 16))
-    if escape[0] in "01234567":
-        return chr(int(escape, 8))
-    return _LETTERS.get(escape, escape)
 
 
 def _field(name: str, text: str, end: str) -> str:

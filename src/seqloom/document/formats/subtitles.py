@@ -6,14 +6,10 @@ import re
 from collections.abc import Iterator, Set
 from itertools import takewhile
 
+from seqloom.data.units.subtitles import ENTITIES, ENTITY, TAG, TIMING, WEBVTT
 from seqloom.document.formats.base import TextFormat, lines_of, without_end
 from seqloom.document.segments import Atom, Block, InPlace
 
-_TIME = r"(?:\d+:)?\d{1,3}:\d\d[.,]\d{1,3}"
-_TIMING = re.compile(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}")
-_ENTITY = re.compile(r"&(?:amp|lt|gt|nbsp|lrm|rlm);")
-_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&nbsp;": "\u00a0", "&lrm;": "\u200e", "&rlm;": "\u200f"}
 _NEW_SPEAKER = re.compile(r"\s*(?:<[^<>]*>|\{\\[^{}]*\})*\s*[-–—♪#>]")
 
 
@@ -22,7 +18,7 @@ class CueText(InPlace):
 
     def may_break(self, text: str, space: int) -> bool:
         """Do not break lines where a timing would be read."""
-        return not _TIMING.match(text, space + 1)
+        return not TIMING.match(text, space + 1)
 
 
 class WebVttCueText(CueText):
@@ -38,11 +34,12 @@ class Subtitles(TextFormat):
 
     def parse(self, text: str, name: str) -> Iterator[str | Block]:
         """Yield a block for each cue: the lines after a timing up to an empty one."""
-        is_vtt = text.removeprefix("\ufeff").startswith("WEBVTT")
+        is_vtt = text.removeprefix("\ufeff").startswith(WEBVTT)
+        # Subtitles as training data are read as a stream of times and texts, without line ends and tags.
         lines = lines_of(text)
         for _, line in lines:
             yield line
-            if not _TIMING.match(line):
+            if not TIMING.match(line):
                 continue
             cue = []
             ending = ""
@@ -76,7 +73,7 @@ def _atoms(lines: list[str], *, is_vtt: bool) -> Iterator[Atom]:
 
 def _line_atoms(line: str, *, is_vtt: bool) -> Iterator[Atom]:
     position = 0
-    for tag in _TAG.finditer(line):
+    for tag in TAG.finditer(line):
         yield from _text(line[position : tag.start()], is_vtt=is_vtt)
         yield _tag(tag[0])
         position = tag.end()
@@ -92,10 +89,10 @@ def _tag(raw: str) -> Atom:
 
 def _text(text: str, *, is_vtt: bool) -> Iterator[Atom]:
     position = 0
-    for entity in _ENTITY.finditer(text) if is_vtt else ():
+    for entity in ENTITY.finditer(text) if is_vtt else ():
         if position < entity.start():
             yield Atom(text[position : entity.start()], text[position : entity.start()])
-        yield Atom(_ENTITIES[entity[0]], entity[0])
+        yield Atom(ENTITIES[entity[0]], entity[0])
         position = entity.end()
     if position < len(text):
         yield Atom(text[position:], text[position:])

@@ -83,6 +83,7 @@ class Xliff(TextFormat):
             raise SeqloomError(f"{name} is not XLIFF: its root is {local_name(root)!r}.", "check the --format")
         version_1 = (root.get("version") or "1").startswith("1")
         own = "trans-unit" if version_1 else "segment"
+        # The reader of training data uses lxml, which does not keep the file as it is written.
         parts, i, kept, unit = list(pieces(text)), 0, list[bool](), ""
         while i < len(parts):
             piece = parts[i]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 from random import Random
 
 import polib
 import pytest
 
+from seqloom.data.units.po import read_po
+from seqloom.data.units.unit import OBSOLETE
 from seqloom.document import DocumentOptions, DocumentResult, translate_document
+from seqloom.document.formats import find_format
 from seqloom.errors import SeqloomError
 from support.document_translators import FunctionTranslator
 from support.random_documents import po
@@ -95,6 +99,16 @@ def test_polib_and_msgfmt_accept_random_catalogues() -> None:
         if number < 5 and shutil.which("msgfmt"):
             checked = ["msgfmt", "--check-format", "--check-domain", "-o", "/dev/null", "-"]
             subprocess.run(checked, input=result.to_bytes(), check=True, capture_output=True)
+
+
+def test_catalogues_have_the_same_texts_as_documents_and_as_training_data(tmp_path: Path) -> None:
+    random, path = Random(6), tmp_path / "a.po"
+    for _ in range(40):
+        catalogue = po(random)
+        path.write_text(catalogue, encoding="utf-8", newline="")
+        blocks = (one for one in find_format("po").parse(catalogue, "a") if not isinstance(one, str))
+        units = [unit for unit in read_po(str(path), None) if unit.skipped != OBSOLETE]
+        assert [one.text for one in blocks] == [unit.source for unit in units]
 
 
 @pytest.mark.parametrize(
