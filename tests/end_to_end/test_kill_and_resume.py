@@ -91,6 +91,7 @@ def right_after_a_checkpoint(run: Path) -> tuple[Path, str]:
 MOMENTS = (before_the_first_checkpoint, between_two_checkpoints, right_after_a_checkpoint)
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_three_times(
     tmp_path: Path, process: Command, arguments: list[object], undisturbed: Path
 ) -> None:
@@ -163,7 +164,7 @@ def test_a_disk_that_refuses_the_checkpoints(
     assert_same_end(run, undisturbed)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("sent", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_asked_to_stop_it_saves_says_how_to_go_on_and_goes_on(
     sent: signal.Signals,
     tmp_path: Path,

@@ -44,6 +44,7 @@ def run(checkout: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_example_passes_the_contract_suite(checkout: Path, page: str) -> None:
     (arguments,) = re.findall(r"^\.venv/bin/pytest (tests/contracts .*)$", page, flags=re.MULTILINE)
     done = run(checkout, "pytest", *arguments.split(), "-p", "no:cacheprovider", "-rA")

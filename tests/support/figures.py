@@ -488,6 +488,18 @@ def _recall(style: str) -> Figure:
     return figure
 
 
+def _pareto(style: str) -> Figure:
+    module = _benchmark("pareto")
+    points = [
+        module.Point(run, engine, beam, bleu, bleu - 1, bleu + 1, rate * speed / beam, 1.0, 1.0, 1)
+        for run, bleu, speed in (("teacher", 40.0, 40.0), ("student", 39.0, 200.0), ("lstm", 36.0, 90.0))
+        for rate, engine in enumerate(module.ENGINES, 1)
+        for beam in module.BEAMS
+    ]
+    figure: Figure = module.draw(module.mark_front(points), style=style_named(style))
+    return figure
+
+
 def _drawn(make: Callable[[], Inspection]) -> Draw:
     return lambda style: make().plot(style=style)
 
@@ -501,4 +513,5 @@ FIGURES: dict[str, Draw] = {
     "learning-curve": _learning_curve,
     "time-to-quality": _time_to_quality,
     "recall": _recall,
+    "pareto": _pareto,
 }

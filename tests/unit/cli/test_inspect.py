@@ -47,8 +47,8 @@ def test_a_run_and_a_configuration_side_by_side(folder: Path, tmp_path: Path) ->
     run, config = json.loads(told)
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert (run["name"], config["name"]) == (str(folder / "run"), str(folder / "lstm.yaml"))
-    assert set(run["curves"]) == {"hidden", "target", "source"}
-    assert set(config["curves"]) == {"hidden", "cell", "target", "source"}
+    assert set(run["curves"]) == {"hidden", "target", "source", "encoder"}
+    assert set(config["curves"]) == {"hidden", "cell", "target", "source", "encoder"}
     assert run["spectral_radius"] > 0 and config["spectral_radius"] is None
     assert len(run["curves"]["hidden"]["norm"]) == 4
     assert run["sentences"] == 16
@@ -75,7 +75,7 @@ def test_the_table_has_a_column_for_each_curve(folder: Path, monkeypatch: pytest
 
 def test_an_option_of_the_configuration_can_be_set(folder: Path) -> None:
     (flow,) = json.loads(inspect(folder / "lstm.yaml", "--json", "--set", "model.cell=gru"))
-    assert set(flow["curves"]) == {"hidden", "target", "source"}
+    assert set(flow["curves"]) == {"hidden", "target", "source", "encoder"}
 
 
 def test_a_figure_that_cannot_be_written_is_refused_before_any_work(

@@ -23,8 +23,16 @@ PACKAGE = Path(seqloom.__file__).parent
 DRAWING = {"savefig", "Figure", "NotebookFigure", "figure", "subplots", "canvas"}  # names of calls that draw
 
 
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("name", FIGURES)
+def _in_both_styles() -> list[Any]:
+    """Each figure in one style, in turn; in the other style with the slow tests."""
+    return [
+        pytest.param(name, style, marks=() if (place + turn) % 2 else pytest.mark.slow)
+        for place, name in enumerate(FIGURES)
+        for turn, style in enumerate(STYLES)
+    ]
+
+
+@pytest.mark.parametrize(("name", "style"), _in_both_styles())
 def test_figures_have_no_faults(name: str, style: str) -> None:
     check_drawing(FIGURES[name], style)
 
@@ -56,8 +64,9 @@ def test_all_figures_are_tested() -> None:
     ]
     assert outside == []
     benchmarks = {file.stem for file in BENCHMARKS.glob("*.py") if _calls(file) & DRAWING}
-    known = {"attention_scaling", "learning_curve", "ngram", "quality_report", "recall_curves", "trials"}
-    assert benchmarks == known
+    assert benchmarks == {
+        *("attention_scaling", "learning_curve", "ngram", "pareto", "quality_report", "recall_curves", "trials")
+    }
 
 
 def _faulty(draw: Any) -> list[str]:

@@ -37,8 +37,9 @@ class Speed:
     threads: int
 
 
-def measure_speed(config: Config, data: DataFacts, seconds: float = SECONDS) -> Speed:
+def measure_speed(config: Config, data: DataFacts, seconds: float | None = None) -> Speed:
     """Train the model of a configuration on random batches of the data's lengths for a few seconds."""
+    seconds = SECONDS if seconds is None else seconds
     device = choose_device(config.train.device)
     with torch.random.fork_rng(devices=[]), _threads(config.train.threads) as threads:
         torch.manual_seed(0)

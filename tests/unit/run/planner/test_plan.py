@@ -164,7 +164,9 @@ def test_a_budget_measures_the_speed(sentences: dict[str, Any], monkeypatch: pyt
 
 def test_the_speed_is_measured_with_the_threads_of_the_training(sentences: dict[str, Any]) -> None:
     before = torch.get_num_threads()
-    tree = with_options(sentences, {"model.size": "tiny", "train.threads": before + 1})
+    tree = with_options(
+        sentences, {"model.size": "tiny", "train.threads": before + 1, "train.batch_tokens": 64}
+    )
     speed = measure_speed(from_options(tree), measure([Example("a b", "c d")] * 9), seconds=0.01)
     assert speed.threads == before + 1
     assert torch.get_num_threads() == before
