@@ -108,7 +108,10 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "pip install": _RECORDINGS,
         "import seqloom": _RECORDINGS,
     },
-    "docs/guides/studio.md": {"pip install": "starts a server; see tests/unit/studio and tests/browser"},
+    "docs/guides/studio.md": {
+        "pip install": "starts a server; see tests/unit/studio and tests/browser",
+        "seqloom studio runs/lstm-last": "starts a server; see tests/unit/studio and tests/browser",
+    },
     "docs/reference/survival.md": {"seqloom data make": "kills a process; see test_kill_and_resume.py"},
     "docs/guides/techniques.md": {"python benchmarks/": _BENCHMARK},
     **{f"docs/notes/{page}.md": {"seqloom lab run": _LAB} for page in _NOTES_WITH_LABS},

@@ -10,6 +10,8 @@ import typer
 from seqloom.cli.options import Device, Threads
 from seqloom.errors import SeqloomError
 
+_LESSON_NAMES = "why-attention, how-beam-search-decides"
+
 
 def studio(
     context: typer.Context,
@@ -20,6 +22,10 @@ def studio(
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Begin with the curves of the first run.")] = False,
+    lesson: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help=f"Lesson to show: {_LESSON_NAMES}, or a YAML file."),
+    ] = None,
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
@@ -32,13 +38,17 @@ def studio(
     Examples:
       seqloom studio runs/mine
       seqloom studio runs/lstm runs/transformer --port 0 --no-open
+      seqloom studio runs/lstm-last runs/transformer --lesson why-attention
     """
     try:
+        from seqloom.studio.lesson import read_lesson
         from seqloom.studio.server import run_studio
     except ModuleNotFoundError as error:
         if error.name not in ("starlette", "uvicorn"):
             raise
         raise SeqloomError("The studio needs starlette and uvicorn.", "pip install 'seqloom[serve]'") from error
+    if follow and lesson is not None:
+        raise SeqloomError("--follow and --lesson both say what the page begins with.", "leave one out")
     imports = [str(file.resolve()) for file in context.find_root().params["user_modules"] or ()]
     run_studio(
         runs,
@@ -48,6 +58,7 @@ def studio(
         threads=threads,
         imports=imports,
         state="#view=curves" if follow else "",
+        lesson=None if lesson is None else read_lesson(lesson),
         announce=lambda address: print(f"Studio: {address}\nCtrl-C stops it."),
         open_browser=not no_open,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from seqloom.text.pair import TokenizerPair
 from seqloom.training.run_log import clipping
 
 _LONGEST_EXAMPLE = 300  # characters
+_EXAMPLES = 500  # lines among which the longest is chosen
 
 
 def describe(run: Run | str | Path) -> dict[str, Any]:
@@ -64,6 +66,23 @@ def example_source(config: Config) -> str:
         return next((one.source for one in found if one.source), "")[:_LONGEST_EXAMPLE]
     except (OSError, SeqloomError, IndexError, UnicodeDecodeError):
         return ""
+
+
+def long_example_source(config: Config) -> str:
+    """Return the longest source among the first ones of the validation or training data, within a limit."""
+    data = config.data
+    try:
+        if data.source or data.valid_source:
+            with open(str(data.valid_source or data.source), encoding="utf-8") as file:
+                sources = [line.strip() for line in islice(file, _EXAMPLES)]
+        else:
+            path = (*data.valid, *data.train)[0]
+            column = None if config.data.is_text else data.source_column
+            found = read_source(str(path), source_column=column, report=DataReport())
+            sources = [one.source for one in islice(found, _EXAMPLES)]
+    except (OSError, SeqloomError, IndexError, UnicodeDecodeError):
+        return ""
+    return max((one for one in sources if len(one) <= _LONGEST_EXAMPLE), key=len, default="")
 
 
 def _parameters(run: Run, config: Config, tokenizers: TokenizerPair) -> int:

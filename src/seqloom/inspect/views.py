@@ -9,7 +9,7 @@ from pydantic import Field
 
 from seqloom.decode.scoring import ForcedScorer
 from seqloom.errors import SeqloomError, unknown
-from seqloom.inspect.facts import example_source
+from seqloom.inspect.facts import example_source, long_example_source
 from seqloom.inspect.gates import gate_trace, has_gates
 from seqloom.inspect.heads import HeadAttention, head_attention
 from seqloom.inspect.labels import END
@@ -181,6 +181,7 @@ def _model(viewed: ViewedRun, options: ModelOptions) -> Document:
         "beam": config.search.beam,
         "length_penalty": config.search.length_penalty,
         "example": example_source(config),
+        "long_example": long_example_source(config),
     }
 
 

@@ -28,8 +28,8 @@ _LARGEST = 4_000_000  # bytes of a request
 _POLL_SECONDS = 1.0  # between looks at metrics.jsonl
 
 
-def create_app(runs: StudioRuns, access: StudioAccess) -> Starlette:
-    """Return the application."""
+def create_app(runs: StudioRuns, access: StudioAccess, lesson: Mapping[str, Any] | None = None) -> Starlette:
+    """Return the application; `lesson` is the document of a lesson, if there is one."""
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -41,7 +41,7 @@ def create_app(runs: StudioRuns, access: StudioAccess) -> Starlette:
     routes = [
         Route("/", partial(_static, name="index.html")),
         Route("/static/{name}", _static),
-        Route("/api/runs", partial(_runs, runs=runs)),
+        Route("/api/runs", partial(_runs, runs=runs, lesson=lesson)),
         Route("/api/events", partial(_events, runs=runs)),
         Route("/api/page", _page, methods=["POST"]),
         Route("/api/{view}", partial(_view, runs=runs), methods=["POST"]),
@@ -69,9 +69,9 @@ async def _static(request: Request, name: str = "") -> Response:
     return Response(file.read_bytes(), media_type=_KINDS[file.suffix])
 
 
-async def _runs(request: Request, runs: StudioRuns) -> Response:
+async def _runs(request: Request, runs: StudioRuns, lesson: Mapping[str, Any] | None) -> Response:
     found = [{"name": name, "folder": str(run.folder)} for name, run in runs.by_name.items()]
-    return JSONResponse({"runs": found})
+    return JSONResponse({"runs": found, "lesson": dict(lesson) if lesson else None})
 
 
 async def _page(request: Request) -> Response:

@@ -8,12 +8,14 @@ import sys
 import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import uvicorn
 
 from seqloom.errors import SeqloomError
 from seqloom.studio.app import create_app
+from seqloom.studio.lesson import Lesson, lesson_document
 from seqloom.studio.runs import StudioRuns, find_runs
 from seqloom.studio.security import StudioAccess, allowed_hosts
 
@@ -27,6 +29,7 @@ def run_studio(
     threads: int | None = None,
     imports: Sequence[str] = (),
     state: str = "",
+    lesson: Lesson | None = None,
     announce: Callable[[str], None] = print,
     open_browser: bool = True,
 ) -> None:
@@ -35,21 +38,35 @@ def run_studio(
     listener = _listen(host, port)
     access = StudioAccess(listener.getsockname()[1], allowed_hosts(host))
     runs = StudioRuns(folders, device=device, threads=threads, imports=imports)
+    shown_lesson: dict[str, Any] = {}
+    failures: list[SeqloomError] = []
     shown = f"[{host}]" if ":" in host else "127.0.0.1" if host in ("0.0.0.0", "") else host
     address = f"http://{shown}:{access.port}/?{urlencode({'token': access.token})}{state}"
     config = uvicorn.Config(
-        create_app(runs, access), log_level="warning", access_log=False, timeout_graceful_shutdown=2
+        create_app(runs, access, shown_lesson),
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=2,
     )
 
     class StudioServer(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
+            try:
+                if lesson is not None:
+                    shown_lesson.update(await lesson_document(lesson, runs))
+            except SeqloomError as error:
+                failures.append(error)
+                self.should_exit = True
+                return
             announce(address)
             sys.stdout.flush()
             if open_browser:
                 webbrowser.open(address)
 
     StudioServer(config).run(sockets=[listener])
+    if failures:
+        raise failures[0]
 
 
 def _listen(host: str, port: int) -> socket.socket:

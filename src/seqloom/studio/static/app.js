@@ -4,10 +4,11 @@ import { html, nothing, render } from "./lit-html.js";
 import { ask, Documents } from "./documents.js";
 import { compareView, wantedDocuments } from "./wanted.js";
 import { controls, header, menu } from "./frame.js";
+import { lessonBar, lessonKey, stateOfStep } from "./lesson.js";
 import { DRAWINGS } from "./page.js";
 import { fromAddress, toAddress } from "./state.js";
 
-const app = { state: fromAddress(location.hash), runs: [], toast: "", undo: [], redo: [], menuOpen: false, documents: () => documents };
+const app = { state: fromAddress(location.hash), runs: [], lesson: null, toast: "", undo: [], redo: [], menuOpen: false, documents: () => documents };
 const documents = new Documents(() => draw());
 let events = null;
 
@@ -41,6 +42,13 @@ const act = {
   undo: () => step(app.undo, app.redo),
   redo: () => step(app.redo, app.undo),
   release: () => setPrefix([]),
+  step: number => {
+    app.undo = [];
+    app.redo = [];
+    app.state = stateOfStep(app.lesson, number, app.state);
+    set({});
+    scrollTo(0, 0);
+  },
   judge: candidate => set({ candidate }),
   beam: beam => set({ beam, node: null, step: null }),
   notify,
@@ -60,6 +68,11 @@ function notify(text) {
   notify.timer = setTimeout(() => { app.toast = ""; draw(); }, 4000);
 }
 
+// A lesson is shown in large type, without the header.
+function presenting() {
+  return Boolean(app.state.present && app.lesson);
+}
+
 // Views of the chosen run; its document tells which it has.
 function model() {
   return documents.get("model");
@@ -70,11 +83,12 @@ function draw() {
   documents.want(wantedDocuments(state, documents));
   const found = model();
   if (found && found.name !== draw.shown) begin(found);
-  document.body.classList.toggle("large", Boolean(state.large));
+  document.documentElement.classList.toggle("large", Boolean(state.large || presenting()));
   document.title = `${state.run ?? "runs"} · seqloom studio`;
   follow();
-  render(html`${header(app, found, act)}
+  render(html`${presenting() ? nothing : header(app, found, act)}
     <main class="studio" aria-busy=${documents.busy}>
+      ${lessonBar(app, act)}
       ${found ? controls(app, found, act) : nothing}
       <div class=${documents.busy ? "bar-line busy" : "bar-line"}></div>
       ${view(found)}
@@ -87,7 +101,7 @@ function begin(found) {
   draw.shown = found.name;
   const known = [...found.views.map(name => (name === "translation" ? "translate" : name)), ...(app.runs.length > 1 ? ["compare"] : [])];
   const patch = {};
-  if (!known.includes(app.state.view)) patch.view = known[0] ?? "curves";
+  if (!app.lesson && !known.includes(app.state.view)) patch.view = known[0] ?? "curves";
   if (app.state.text === undefined && found.example) patch.text = found.example;
   if (Object.keys(patch).length) queueMicrotask(() => set(patch));
 }
@@ -137,12 +151,14 @@ addEventListener("keydown", event => {
   if (event.shiftKey) act.redo();
   else act.undo();
 });
+addEventListener("keydown", event => lessonKey(event, app, act));
 addEventListener("click", event => {
   if (app.menuOpen && !event.target.closest(".menu")) menu(app, act, false);
 });
 
 document.getElementById("page").replaceChildren();
 const response = await fetch("api/runs");
-app.runs = response.ok ? (await response.json()).runs : [];
+({ runs: app.runs, lesson: app.lesson } = response.ok ? await response.json() : { runs: [], lesson: null });
+if (app.lesson && !app.state.lesson) app.state = stateOfStep(app.lesson, 0, app.state);
 if (!app.runs.some(one => one.name === app.state.run)) app.state.run = app.runs[0]?.name;
 draw();
