@@ -98,6 +98,16 @@ def test_with_a_length_penalty_the_stop_rule_matters(make: Callable[..., Both]) 
     assert all(b[0].score >= a[0].score - 1e-5 for a, b in zip(answers, others, strict=True))
 
 
+@pytest.mark.parametrize("stop", ["ahead", "hopeless", "length"])
+def test_some_stop_rules_matter_for_a_beam_of_one(make: Callable[..., Both], stop: str) -> None:
+    search = SearchConfig(max_length_factor=1, max_length_extra=6, beam=1)
+    ours, theirs = make(search, end=2.0)
+    other = SearchConfig.model_validate({**search.model_dump(), "stop": stop})
+    is_equal = said(ours.translate(LINES, other)) == said(theirs.translate(LINES))
+    assert is_equal == (stop == "ahead")
+    assert CTranslate2Translator.unsupported(other) == ([] if is_equal else ["stop"])
+
+
 @pytest.mark.parametrize("special", [-3.0, 0.0, 3.0])
 @pytest.mark.parametrize(("beam", "penalty"), [(2, 1.0), (3, 0.0), (5, 0.6)])
 def test_pad_and_bos_take_no_slot_in_a_beam(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from seqloom.decode.config import SearchConfig
 from seqloom.errors import SeqloomError
-from seqloom.export.ctranslate2.translator import CTranslate2Translator, length_penalty
+from seqloom.export.ctranslate2.translator import CTranslate2Translator, depends_on_stop, length_penalty
 from seqloom.export.plain import (
     changed_tags,
     comparable,
@@ -72,7 +72,7 @@ def plain_code(tokenizers: TokenizerPair, search: SearchConfig, positions: int |
 def plain_notes(tokenizers: TokenizerPair, search: SearchConfig) -> list[str]:
     """Return notes on the options of the run that plain CTranslate2 does not follow."""
     notes = changed_tags(tokenizers.source)
-    if search.beam > 1 and search.stop != "count" and search.length_penalty:
+    if depends_on_stop(search):
         notes.append(
             f"CTranslate2 stops when `beam_size` outputs are complete; it ignores search.stop={search.stop}."
         )

@@ -65,6 +65,17 @@ class _Decoded(NamedTuple):
         return not {PAD, BOS, EOS} & set(self.tokens)
 
 
+def depends_on_stop(search: SearchConfig) -> bool:
+    """Return whether another stop rule than search.stop=count changes the output.
+
+    With a beam of 1, `ahead` also stops at the first completed hypothesis, because the open one has a lower
+    log P and the same length. `hopeless` and `length` continue with the second best token.
+    """
+    if search.nbest == 1 and not search.length_penalty:
+        return False  # log P only falls: no longer hypothesis can win
+    return search.stop not in (("count", "ahead") if search.beam == 1 else ("count",))
+
+
 def length_penalty(search: SearchConfig) -> float:
     """Return the length penalty with which CTranslate2 ranks and stops like our search with these options."""
     return search.length_penalty or (_NO_PENALTY if search.stop == "count" else 0.0)
@@ -126,8 +137,8 @@ class CTranslate2Translator(Translator):
     @classmethod
     def unsupported(cls, search: SearchConfig) -> list[str]:
         """Return the options that would change the output; for some searches the stop rule does not."""
-        any_stop = search.beam == 1 or (search.length_penalty == 0 and search.nbest == 1)
-        return [name for name in super().unsupported(search) if not (name == "stop" and any_stop)]
+        ignored = set() if depends_on_stop(search) else {"stop"}
+        return [name for name in super().unsupported(search) if name not in ignored]
 
     def _translate(
         self, requests: list[Request], search: SearchConfig, *, alignment: bool, on_progress: Progress
