@@ -10,8 +10,12 @@ from typing import Any
 
 import jsonschema
 import kubernetes_validate
+import promql_parser
 import pytest
 import yaml
+from compose_spec import PyCompose
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from seqloom.serve.metrics import Metrics
 from support.commands import run_command
@@ -19,7 +23,6 @@ from support.serving import TestServer
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
-TEXTS: dict[str, Any] = {"type": "array", "items": TEXT}
 ALERTS = {
     "type": "object",
     "required": ["groups"],
@@ -55,80 +58,6 @@ ALERTS = {
         }
     },
 }
-COMPOSE = {
-    "type": "object",
-    "required": ["services"],
-    "additionalProperties": False,
-    "properties": {
-        "services": {
-            "type": "object",
-            "additionalProperties": {
-                "type": "object",
-                "anyOf": [{"required": ["image"]}, {"required": ["build"]}],
-                "additionalProperties": False,
-                "properties": {
-                    "image": TEXT,
-                    "build": {
-                        "type": "object",
-                        "required": ["context"],
-                        "additionalProperties": False,
-                        "properties": {"context": TEXT, "dockerfile": TEXT, "args": {"type": "object"}},
-                    },
-                    "command": TEXTS,
-                    "ports": {
-                        "type": "array",
-                        "items": {"type": "string", "pattern": r"^127\.0\.0\.1:\d+:\d+$"},
-                    },
-                    "volumes": TEXTS,
-                    "read_only": {"type": "boolean"},
-                    "tmpfs": TEXTS,
-                    "cap_drop": TEXTS,
-                    "security_opt": TEXTS,
-                    "environment": {"type": "object", "additionalProperties": TEXT},
-                    "stop_grace_period": {"type": "string", "pattern": r"^\d+s$"},
-                    "restart": {"enum": ["no", "always", "on-failure", "unless-stopped"]},
-                    "healthcheck": {
-                        "type": "object",
-                        "required": ["test"],
-                        "additionalProperties": False,
-                        "properties": {"test": TEXTS, "interval": TEXT, "timeout": TEXT, "start_period": TEXT},
-                    },
-                },
-            },
-        }
-    },
-}
-DASHBOARD = {
-    "type": "object",
-    "required": ["uid", "title", "schemaVersion", "panels", "templating"],
-    "properties": {
-        "schemaVersion": {"type": "integer", "minimum": 30},
-        "panels": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["id", "type", "title", "gridPos", "datasource", "targets"],
-                "properties": {
-                    "gridPos": {
-                        "type": "object",
-                        "required": ["h", "w", "x", "y"],
-                        "properties": {"w": {"maximum": 24}, "x": {"maximum": 23}},
-                    },
-                    "targets": {
-                        "type": "array",
-                        "minItems": 1,
-                        "items": {
-                            "type": "object",
-                            "required": ["refId", "expr"],
-                            "properties": {"expr": TEXT},
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
 
 
 def read(name: str) -> Any:
@@ -141,27 +70,64 @@ def test_kubernetes_accepts_the_objects(file: str) -> None:
     kubernetes_validate.validate(read(f"kubernetes/{file}"), "1.30", strict=True)
 
 
-@pytest.mark.parametrize(
-    ("file", "schema"),
-    [("prometheus/alerts.yaml", ALERTS), ("compose.yaml", COMPOSE), ("grafana/dashboard.json", DASHBOARD)],
-)
-def test_other_files_have_their_form(file: str, schema: dict[str, Any]) -> None:
-    jsonschema.validate(read(file), schema)
+def test_compose_accepts_its_file() -> None:
+    compose = PyCompose.from_yaml((DEPLOY / "compose.yaml").read_text(encoding="utf-8")).to_dict()
+    assert all(port.startswith("127.0.0.1:") for one in compose["services"].values() for port in one["ports"])
+    with pytest.raises(ValueError, match="restrat"):
+        PyCompose.from_yaml("services: {a: {image: b, restrat: always}}")
+
+
+def test_the_models_of_grafana_hold_the_whole_dashboard() -> None:
+    dashboard = read("grafana/dashboard.json")
+    known = json.loads(json.dumps(Dashboard.from_json(dashboard), cls=JSONEncoder))
+    assert_contains(known, dashboard)
+    assert all(panel["targets"] and panel["datasource"] for panel in known["panels"])
+
+
+def assert_contains(found: Any, expected: Any) -> None:
+    """Fail if a value of nested dicts and lists is missing or different."""
+    if isinstance(expected, dict):
+        assert expected.keys() <= found.keys()
+        for name, value in expected.items():
+            assert_contains(found[name], value)
+    elif isinstance(expected, list):
+        for one, other in zip(found, expected, strict=True):
+            assert_contains(one, other)
+    else:
+        assert found == expected
+
+
+def test_prometheus_accepts_the_rules() -> None:
+    jsonschema.validate(read("prometheus/alerts.yaml"), ALERTS)
+    prometheus = read("prometheus/prometheus.yaml")
+    assert all((DEPLOY / "prometheus" / name).is_file() for name in prometheus["rule_files"])
+    (targets,) = (one["static_configs"][0]["targets"] for one in prometheus["scrape_configs"])
+    assert {target.split(":")[0] for target in targets} <= set(read("compose.yaml")["services"])
 
 
 def expressions() -> Iterator[str]:
-    """Yield the queries of the alerts and of the dashboard, and the metric of the autoscaler."""
+    """Yield the queries of the alerts and of the dashboard."""
     for group in read("prometheus/alerts.yaml")["groups"]:
         yield from (rule["expr"] for rule in group["rules"])
     for panel in read("grafana/dashboard.json")["panels"]:
         yield from (target["expr"] for target in panel["targets"])
+
+
+def metrics_of_the_autoscaler() -> Iterator[str]:
+    """Yield the metrics by which Kubernetes chooses the number of replicas."""
     yield from (one["pods"]["metric"]["name"] for one in read("kubernetes/hpa.yaml")["spec"]["metrics"])
 
 
-def test_queries_name_metrics_that_exist() -> None:
+def test_queries_are_valid_and_name_metrics_that_exist() -> None:
+    for text in expressions():
+        promql_parser.parse(text)
     page = Metrics().page().decode()
     known = set(re.findall(r"# TYPE (\w+)", page))
-    asked = {name for text in expressions() for name in re.findall(r"seqloom_\w+", text)}
+    asked = {
+        name
+        for text in (*expressions(), *metrics_of_the_autoscaler())
+        for name in re.findall(r"seqloom_\w+", text)
+    }
     assert {re.sub(r"_(bucket|sum|count)$", "", name) for name in asked} <= known
     assert len(asked) > 8
 
