@@ -27,6 +27,7 @@ OnPartial = Callable[[PartialOutput], None]
 
 _SMOOTHING = 0.2  # weight of the newest batch in the measured speed
 _TASKS_MEASURED = 64  # speeds are kept for this number of recent tasks
+_AT_ONCE = 8  # outputs per turn of the event loop
 _LOOKED_AT = 512  # items per client that are compared when a batch is filled
 
 
@@ -277,9 +278,7 @@ class Scheduler:
             self._measure(batch, time.monotonic() - started)
         if self._observer is not None:
             self._observer.batch([started - one.since for one in batch], result)
-        for one, output in zip(batch, result.outputs, strict=True):
-            if not one.done.done():
-                one.done.set_result(output)
+        _finish(list(zip(batch, result.outputs, strict=True)))
 
     def _next_batch(self) -> list[_Waiting]:
         """Take the items of the next batch from the queues, which are not empty."""
@@ -329,3 +328,12 @@ class Scheduler:
 def _report(position: int, on_output: Callable[[int, Output], None], done: asyncio.Future[Output]) -> None:
     if not done.cancelled() and done.exception() is None:
         on_output(position, done.result())
+
+
+def _finish(outputs: Sequence[tuple[_Waiting, Output]]) -> None:
+    """Set the outputs, a few per turn of the event loop, which accepts requests in between."""
+    for one, output in outputs[:_AT_ONCE]:
+        if not one.done.done():
+            one.done.set_result(output)
+    if rest := outputs[_AT_ONCE:]:
+        asyncio.get_running_loop().call_soon(_finish, rest)
