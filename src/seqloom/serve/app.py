@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from seqloom.errors import SeqloomError
 from seqloom.serve import contributions, libretranslate, openai_api, operations, own_api
 from seqloom.serve.config import ServeConfig
 from seqloom.serve.context import ClientGone, Context, RequestInfo, Route, attach
@@ -66,7 +67,12 @@ class Application:
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         """Start and stop the models, for servers that run the application without `Server`."""
         await receive()
-        await self._context.start()
+        try:
+            await self._context.start()
+        except SeqloomError as error:
+            await self._context.stop()
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._context.stop()
