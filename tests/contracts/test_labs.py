@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.mathtext import MathTextParser
 
 from seqloom.inspect.picture import STYLES
@@ -28,17 +29,8 @@ DOCUMENTED = Path(__file__).parents[2] / "docs" / "labs" / "results"
 FAST = 10.0, 60.0  # limits of the quick mode in seconds: without and with training
 
 
-@pytest.fixture(scope="module")
-def results() -> dict[str, LabResult]:
-    """Results of reduced runs, made on first use."""
-    return {}
-
-
-def result_of(lab: Lab[Any, Any], results: dict[str, LabResult]) -> LabResult:
-    if lab.name not in results:
-        settings = lab.settings.model_validate(CASES[lab.name].settings)
-        results[lab.name] = run_lab(lab, settings)
-    return results[lab.name]
+def reduced_run(lab: Lab[Any, Any]) -> LabResult:
+    return run_lab(lab, lab.settings.model_validate(CASES[lab.name].settings))
 
 
 def test_every_lab_has_fixed_numbers() -> None:
@@ -58,9 +50,33 @@ def test_three_fixed_inputs_give_the_three_verdicts(lab: Lab[Any, Any], verdict:
 
 
 @pytest.mark.parametrize("lab", ALL, ids=NAMES)
-def test_a_reduced_run_gives_the_expected_verdict(lab: Lab[Any, Any], results: dict[str, LabResult]) -> None:
-    judgement = result_of(lab, results).judgement
+def test_a_reduced_run_can_be_judged_stored_and_shown(lab: Lab[Any, Any], tmp_path: Path) -> None:
+    result = reduced_run(lab)
+    judgement = result.judgement
     assert judgement.verdict is CASES[lab.name].verdict, judgement.reason
+
+    store = ResultStore(tmp_path)
+    store.add(result)
+    found = store.find(lab, result.settings)
+    assert found is not None
+    assert found.numbers == result.numbers
+    assert found.judgement == judgement
+
+    table = lab.table(result.numbers)
+    assert table.rows
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+
+    figure = Figure()
+    lab.draw(result.numbers, figure, "page")
+    assert all(panel.has_data() and panel.get_xlabel() for panel in figure.axes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lab", ALL, ids=NAMES)
+def test_the_figure_has_no_faults(lab: Lab[Any, Any]) -> None:
+    figure = lab.plot(reduced_run(lab).numbers)
+    for style in STYLES:
+        check_drawing(lambda style: figure.plot(style=style), style)
 
 
 @pytest.mark.slow
@@ -70,31 +86,6 @@ def test_the_quick_mode_gives_the_verdict_of_the_documentation(lab: Lab[Any, Any
     result = run_lab(lab, settings_of(lab))
     assert result.judgement.verdict is stored.judgement.verdict, result.judgement.reason
     assert result.seconds <= FAST[lab.trains]
-
-
-@pytest.mark.parametrize("lab", ALL, ids=NAMES)
-def test_numbers_survive_storing(lab: Lab[Any, Any], results: dict[str, LabResult], tmp_path: Path) -> None:
-    result = result_of(lab, results)
-    store = ResultStore(tmp_path)
-    store.add(result)
-    found = store.find(lab, result.settings)
-    assert found is not None
-    assert found.numbers == result.numbers
-    assert found.judgement == result.judgement
-
-
-@pytest.mark.parametrize("lab", ALL, ids=NAMES)
-def test_the_table_has_content(lab: Lab[Any, Any], results: dict[str, LabResult]) -> None:
-    table = lab.table(result_of(lab, results).numbers)
-    assert table.rows
-    assert {len(row) for row in table.rows} == {len(table.columns)}
-
-
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("lab", ALL, ids=NAMES)
-def test_the_figure_has_no_faults(lab: Lab[Any, Any], style: str, results: dict[str, LabResult]) -> None:
-    figure = lab.plot(result_of(lab, results).numbers)
-    check_drawing(lambda style: figure.plot(style=style), style)
 
 
 @pytest.mark.parametrize("lab", ALL, ids=NAMES)

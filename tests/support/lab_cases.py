@@ -128,6 +128,20 @@ def _scores(*additive: float) -> dict[str, Any]:
     return {"longest": 10, "accuracy": {**others, "additive": additive}}
 
 
+def _forcing(stepwise: float, difference: float = 1e-7) -> dict[str, Any]:
+    """Return numbers with this processor time of a Transformer step by step, relative to that at once."""
+    one = {"at_once": [1.0, 1.0], "stepwise": [1.0, stepwise], "difference": difference}
+    return {"lengths": [8, 16], "models": {"Transformer": one, "LSTM": one}}
+
+
+def _memory(simple: int, lstm: int, seeds: int = 3) -> dict[str, Any]:
+    """Return numbers of models that remember so many steps."""
+    distances = [1, 15, 30, 50, 100]
+    reach = {"simple RNN": simple, "LSTM": lstm, "LSTM, forget bias": 100}
+    rows = {kind: [float(one <= steps) for one in distances] for kind, steps in reach.items()}
+    return {"distances": distances, "accuracy": {kind: [row] * seeds for kind, row in rows.items()}}
+
+
 CASES = {
     "vanish": LabCase(
         settings={"width": 8, "steps": 12, "sentences": 1},
@@ -224,6 +238,19 @@ CASES = {
         holds=_scores(0.8, 0.8, 0.8),
         in_part=_scores(0.79, 0.8, 0.8),
         not_here={"longest": 10, "accuracy": {"additive": [0.79] * 3}},
+        verdict=Verdict.NOT_HERE,  # after two updates
+    ),
+    "teacher-forcing": LabCase(
+        settings={"lengths": (4, 48), "width": 16, "sentences": 1},
+        holds=_forcing(10.1),
+        in_part=_forcing(9.9),
+        not_here=_forcing(10.1, difference=1e-3),
+    ),
+    "memory": LabCase(
+        settings={"seeds": 1, "steps": 2, "width": 8, "distances": (1, 4)},
+        holds=_memory(15, 100),
+        in_part=_memory(30, 100),
+        not_here=_memory(15, 50),
         verdict=Verdict.NOT_HERE,  # after two updates
     ),
 }

@@ -17,9 +17,9 @@ from seqloom.labs.framework.lab import (
     Numbers,
     NumberTable,
     Variation,
-    Verdict,
 )
 from seqloom.labs.framework.training import DIGITS, copy_accuracies
+from seqloom.labs.framework.trials import by_kind, draw_curves, percent, verdict_over_seeds
 from seqloom.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _MODELS = {"last state": "lstm-last", "mean of states": "lstm-mean", "attention": "lstm-bilinear"}
 _COLORS = {"last state": VERMILLION, "mean of states": ORANGE, "attention": BLUE}
 _SOLVED, _LOST = 0.9, 0.2  # accuracy at the largest length; fall from the smallest to the largest length
-_NEEDED_SEEDS = 3
 
 
 class BottleneckSettings(Settings):
@@ -58,8 +57,9 @@ class Bottleneck(Lab[BottleneckSettings, BottleneckNumbers]):
     )
     method = (
         "Train three LSTM encoder-decoders to copy 1 to 12 random digits: the decoder gets the last encoder "
-        "state, the mean of the states, or attention to all of them. Measure the share of correct digits by "
-        "length, given the correct digits before. Random digits cannot be guessed from the others."
+        "state, the mean of the states, or attention to all of them with the multiplicative score "
+        "e = sᵀ W h (model lstm-bilinear). Measure the share of correct digits by length, given the correct "
+        "digits before. Random digits cannot be guessed from the others."
     )
     criterion = (
         "holds: in all of at least 3 seeds, attention has at least 90 % of the digits correct at the largest "
@@ -97,21 +97,20 @@ class Bottleneck(Lab[BottleneckSettings, BottleneckNumbers]):
     }
 
     def run(self, settings: BottleneckSettings) -> BottleneckNumbers:
-        accuracy = {
-            kind: [
-                copy_accuracies(
-                    name,
-                    seed=seed,
-                    width=settings.width,
-                    steps=settings.steps,
-                    longest=settings.longest,
-                    lengths=sorted(settings.lengths),
-                )
-                for seed in range(1, settings.seeds + 1)
-            ]
-            for kind, name in _MODELS.items()
-        }
-        return BottleneckNumbers(lengths=sorted(settings.lengths), accuracy=accuracy)
+        lengths = sorted(settings.lengths)
+
+        def accuracies(kind: str, seed: int) -> list[float]:
+            return copy_accuracies(
+                _MODELS[kind],
+                seed=seed,
+                width=settings.width,
+                steps=settings.steps,
+                longest=settings.longest,
+                lengths=lengths,
+            )
+
+        accuracy = by_kind([*_MODELS], settings.seeds, accuracies)
+        return BottleneckNumbers(lengths=lengths, accuracy=accuracy)
 
     def judge(self, numbers: BottleneckNumbers) -> Judgement:
         *single, attention = _MODELS
@@ -123,11 +122,12 @@ class Bottleneck(Lab[BottleneckSettings, BottleneckNumbers]):
         shown = ", ".join(f"{mean(numbers.of(kind, -1)):.0%} with {kind}" for kind in numbers.accuracy)
         seeds = len(reached)
         reason = f"Correct digits at length {numbers.lengths[-1]}, mean of {seeds} seeds: {shown}."
-        if mean(reached) < _SOLVED or min(mean(one) for one in falls.values()) < _LOST:
-            return Judgement(Verdict.NOT_HERE, reason)
-        all_seeds = min(reached) >= _SOLVED and min(map(min, falls.values())) >= _LOST
-        sure = all_seeds and seeds >= _NEEDED_SEEDS
-        return Judgement(Verdict.HOLDS if sure else Verdict.IN_PART, reason)
+        verdict = verdict_over_seeds(
+            in_every_seed=min(reached) >= _SOLVED and min(map(min, falls.values())) >= _LOST,
+            on_average=mean(reached) >= _SOLVED and min(map(mean, falls.values())) >= _LOST,
+            seeds=seeds,
+        )
+        return Judgement(verdict, reason)
 
     def table(self, numbers: BottleneckNumbers) -> NumberTable:
         rows = [
@@ -138,15 +138,11 @@ class Bottleneck(Lab[BottleneckSettings, BottleneckNumbers]):
 
     def draw(self, numbers: BottleneckNumbers, figure: Figure, style: Style) -> None:
         panel = figure.subplots()
-        for kind, rows in numbers.accuracy.items():
-            for row in rows:
-                points = [100 * one for one in row]
-                panel.plot(numbers.lengths, points, "o", color=_COLORS[kind], alpha=0.35)
-            means = [100 * mean(numbers.of(kind, at)) for at in range(len(numbers.lengths))]
-            panel.plot(numbers.lengths, means, "-", color=_COLORS[kind], label=kind)
+        points = {kind: [*map(percent, rows)] for kind, rows in numbers.accuracy.items()}
+        draw_curves(panel, numbers.lengths, points, _COLORS)
         panel.axhline(100 / DIGITS, color="0.4", ls=":", label="chance")
         panel.set_ylim(0, 104)
-        panel.set_xlabel("digits to copy")
+        panel.set_xlabel("digits to copy (points: seeds)")
         panel.set_ylabel("correct digits, %")
         panel.grid()
         panel.legend()

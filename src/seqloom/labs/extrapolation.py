@@ -18,10 +18,10 @@ from seqloom.labs.framework.lab import (
     Numbers,
     NumberTable,
     Variation,
-    Verdict,
 )
 from seqloom.labs.framework.models import untrained_model
 from seqloom.labs.framework.training import DIGITS, FIRST, copy_pair, copy_pairs, token_accuracy, train
+from seqloom.labs.framework.trials import by_kind, verdict_over_seeds
 from seqloom.nn.positions import PositionName
 from seqloom.settings import Settings
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LEARNED, _FAILED = 0.9, 0.5  # accuracy inside and beyond the lengths of training
-_NEEDED_SEEDS = 3
 
 
 class ExtrapolationSettings(Settings):
@@ -96,10 +95,9 @@ class Extrapolation(Lab[ExtrapolationSettings, ExtrapolationNumbers]):
     }
 
     def run(self, settings: ExtrapolationSettings) -> ExtrapolationNumbers:
-        found: dict[str, list[tuple[float, float]]] = {
-            kind: [_accuracies(kind, settings, seed) for seed in range(1, settings.seeds + 1)]
-            for kind in settings.positions
-        }
+        found = by_kind(
+            settings.positions, settings.seeds, lambda kind, seed: _accuracies(kind, settings, seed)
+        )
         inside, beyond = (
             {kind: [row[part] for row in rows] for kind, rows in found.items()} for part in (0, 1)
         )
@@ -112,16 +110,13 @@ class Extrapolation(Lab[ExtrapolationSettings, ExtrapolationNumbers]):
         )
         seeds = min(len(row) for row in numbers.inside.values())
         reason = f"Correct digits, mean of {seeds} seeds: {shown}."
-        if (
-            min(map(mean, numbers.inside.values())) < _LEARNED
-            or max(map(mean, numbers.beyond.values())) >= _FAILED
-        ):
-            return Judgement(Verdict.NOT_HERE, reason)
-        every = (
-            min(map(min, numbers.inside.values())) >= _LEARNED
-            and max(map(max, numbers.beyond.values())) < _FAILED
+        inside, beyond = numbers.inside.values(), numbers.beyond.values()
+        verdict = verdict_over_seeds(
+            in_every_seed=min(map(min, inside)) >= _LEARNED and max(map(max, beyond)) < _FAILED,
+            on_average=min(map(mean, inside)) >= _LEARNED and max(map(mean, beyond)) < _FAILED,
+            seeds=seeds,
         )
-        return Judgement(Verdict.HOLDS if every and seeds >= _NEEDED_SEEDS else Verdict.IN_PART, reason)
+        return Judgement(verdict, reason)
 
     def table(self, numbers: ExtrapolationNumbers) -> NumberTable:
         rows = [

@@ -17,9 +17,9 @@ from seqloom.labs.framework.lab import (
     Numbers,
     NumberTable,
     Variation,
-    Verdict,
 )
 from seqloom.labs.framework.training import DIGITS, copy_accuracies
+from seqloom.labs.framework.trials import by_kind, draw_bars, percent, verdict_over_seeds
 from seqloom.settings import Settings
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _MODELS = {"dot product": "lstm-dot", "multiplicative": "lstm-bilinear", "additive": "lstm-additive"}
 _COLORS = {"dot product": VERMILLION, "multiplicative": BLUE, "additive": GREEN}
 _LEARNED = 0.8  # accuracy at the largest length
-_NEEDED_SEEDS = 3
 
 
 class ScoresSettings(Settings):
@@ -85,30 +84,29 @@ class Scores(Lab[ScoresSettings, ScoresNumbers]):
     full: ClassVar[dict[str, object]] = {"steps": 2000, "width": 128, "longest": 30}
 
     def run(self, settings: ScoresSettings) -> ScoresNumbers:
-        accuracy = {
-            kind: [
-                copy_accuracies(
-                    name,
-                    seed=seed,
-                    width=settings.width,
-                    steps=settings.steps,
-                    longest=settings.longest,
-                    lengths=[settings.longest],
-                )[0]
-                for seed in range(1, settings.seeds + 1)
-            ]
-            for kind, name in _MODELS.items()
-        }
-        return ScoresNumbers(longest=settings.longest, accuracy=accuracy)
+        def accuracy(kind: str, seed: int) -> float:
+            return copy_accuracies(
+                _MODELS[kind],
+                seed=seed,
+                width=settings.width,
+                steps=settings.steps,
+                longest=settings.longest,
+                lengths=[settings.longest],
+            )[0]
+
+        found = by_kind([*_MODELS], settings.seeds, accuracy)
+        return ScoresNumbers(longest=settings.longest, accuracy=found)
 
     def judge(self, numbers: ScoresNumbers) -> Judgement:
         shown = ", ".join(f"{kind} {mean(row):.0%}" for kind, row in numbers.accuracy.items())
         seeds = min(map(len, numbers.accuracy.values()))
         reason = f"Correct digits at length {numbers.longest}, mean of {seeds} seeds: {shown}."
-        if max(map(mean, numbers.accuracy.values())) < _LEARNED:
-            return Judgement(Verdict.NOT_HERE, reason)
-        every = min(map(min, numbers.accuracy.values())) >= _LEARNED
-        return Judgement(Verdict.HOLDS if every and seeds >= _NEEDED_SEEDS else Verdict.IN_PART, reason)
+        verdict = verdict_over_seeds(
+            in_every_seed=min(map(min, numbers.accuracy.values())) >= _LEARNED,
+            on_average=max(map(mean, numbers.accuracy.values())) >= _LEARNED,
+            seeds=seeds,
+        )
+        return Judgement(verdict, reason)
 
     def table(self, numbers: ScoresNumbers) -> NumberTable:
         rows = [
@@ -119,9 +117,7 @@ class Scores(Lab[ScoresSettings, ScoresNumbers]):
 
     def draw(self, numbers: ScoresNumbers, figure: Figure, style: Style) -> None:
         panel = figure.subplots()
-        for kind, row in numbers.accuracy.items():
-            panel.bar([kind], [100 * mean(row)], color=_COLORS[kind], alpha=0.75)
-            panel.plot([kind] * len(row), [100 * one for one in row], "o", color="0.2")
+        draw_bars(panel, {kind: percent(row) for kind, row in numbers.accuracy.items()}, _COLORS)
         panel.axhline(100 / DIGITS, color="0.4", ls=":", label="chance")
         panel.set_ylim(0, 104)
         panel.set_xlabel("attention score (points: seeds)")

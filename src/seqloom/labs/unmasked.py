@@ -19,9 +19,9 @@ from seqloom.labs.framework.lab import (
     Numbers,
     NumberTable,
     Variation,
-    Verdict,
 )
 from seqloom.labs.framework.models import MaskedDecoder
+from seqloom.labs.framework.trials import verdict_over_seeds
 from seqloom.settings import Settings
 from seqloom.training.config import TrainConfig
 from seqloom.training.loss import cross_entropy
@@ -31,7 +31,6 @@ from seqloom.types import UNK
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_NEEDED_SEEDS = 3
 _MARGIN = 0.2  # nats per token
 _FIRST = UNK + 1  # id of the first symbol
 
@@ -111,10 +110,12 @@ class Unmasked(Lab[UnmaskedSettings, UnmaskedNumbers]):
             f"The entropy is {numbers.entropy:.2f} nats. Mean loss of {len(below)} seeds: {masked:.2f} with "
             f"the mask, {unmasked:.2f} without it, and {generating:.2f} if the mask is added after training."
         )
-        if mean(below) <= _MARGIN or mean(worse) <= _MARGIN:
-            return Judgement(Verdict.NOT_HERE, reason)
-        sure = min(*below, *worse) > _MARGIN and len(below) >= _NEEDED_SEEDS
-        return Judgement(Verdict.HOLDS if sure else Verdict.IN_PART, reason)
+        verdict = verdict_over_seeds(
+            in_every_seed=min(*below, *worse) > _MARGIN,
+            on_average=min(mean(below), mean(worse)) > _MARGIN,
+            seeds=len(below),
+        )
+        return Judgement(verdict, reason)
 
     def table(self, numbers: UnmaskedNumbers) -> NumberTable:
         rows = [

@@ -50,6 +50,7 @@ LECTURE_6 = "Lecture 6, Simple and LSTM RNNs"
 LECTURE_7 = "Lecture 7, Translation, Seq2Seq, Attention"
 LECTURE_9 = "Lecture 9, Self-Attention and Transformers"
 SELF_ATTENTION = "Notes on self-attention and Transformers"
+NOTES_ON_SEQ2SEQ = "Sequence2Sequence models and transformers"
 ADRL = "ADRL notes, Sequence to sequence models"
 
 
