@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from seqloom.document.placeholders import PlaceholderFinder
-from seqloom.document.sentences import LengthLimit, Span, Split, spans
+from seqloom.document.sentences import LengthLimit, Span, Split, has_words, spans
 from seqloom.limits import BLOCK_CHARACTERS
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def units_of(
         text = block.text
         if not block.skip and len(text) > BLOCK_CHARACTERS:
             block = replace(block, skip=TOO_LONG)
-        if block.skip:
+        if block.skip or not has_words(text):
             yield SegmentedBlock(block, (block.atoms,))
             continue
         way: Split = "none" if is_known(text) else split
