@@ -417,6 +417,7 @@ def _html(outside: Outside, size: int) -> Iterator[Attack]:
 
 def _markdown(outside: Outside, size: int) -> Iterator[Attack]:
     yield "head", f"---\na: !!python/object/apply:os.system ['touch {outside.created}']\n---\nOne\n".encode()
+    yield "open head", b"---\r\n" + b"a: b\r\n" * (size // 6)
     yield "image", f"![a]({outside.address}) ![b](file://{outside.secret})".encode()
     yield "wide table", b"|a" * (size // 4) + b"|\n" + b"|-" * (size // 4) + b"|\n"
     yield "references", (b"[a]: b\n" * (size // 14)) + b"[a] " * (size // 8)

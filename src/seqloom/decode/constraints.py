@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -55,14 +55,24 @@ class Requirements:
                 begun = max(begun, *(self._begun(text, phrase) for phrase in forms))
         return met + begun
 
-    def _occurrences(self, text: Phrase, forms: Forms) -> int:
+    def met(self, text: Phrase, *, is_continued: bool) -> int:
+        """Return the number of tokens of the requirements that a text meets; its last word may be continued."""
+        return sum(
+            min(times, self._occurrences(text, forms, is_continued=is_continued)) * _size(forms)
+            for forms, times in self._times.items()
+        )
+
+    def _occurrences(self, text: Phrase, forms: Forms, *, is_continued: bool = False) -> int:
         """Return the largest number of occurrences that do not overlap: always take the one that ends first."""
+        found = (
+            (start + len(phrase), start)
+            for phrase in set(forms)
+            for start in _positions(text, phrase[0])
+            if _occurs_at(text, phrase, start, self.edges)
+        )
         count, free = 0, 0
-        for end in range(1, len(text) + 1):
-            starts = (
-                end - len(phrase) for phrase in forms if _occurs_at(text, phrase, end - len(phrase), self.edges)
-            )
-            if any(start >= free for start in starts):
+        for end, start in sorted(found):
+            if start >= free and not (is_continued and end == len(text)):
                 count, free = count + 1, end
         return count
 
@@ -70,6 +80,13 @@ class Requirements:
         """Return the length of the longest beginning of a phrase with which the text ends."""
         lengths = range(min(len(phrase) - 1, len(text)), 0, -1)
         return next((n for n in lengths if _occurs_at(text, phrase[:n], len(text) - n, self.edges)), 0)
+
+
+def _positions(text: Phrase, token: int) -> Iterator[int]:
+    place = -1
+    for _ in range(text.count(token)):
+        place = text.index(token, place + 1)
+        yield place
 
 
 def _size(forms: Forms) -> int:
@@ -142,15 +159,15 @@ def required_search(
         tokens = last.new_tensor([hyp.tokens for hyp in opened]).view(len(opened), length - 1)
         options.rules.apply(step.log_probs, tokens, partial(torch.zeros_like, last))
         banks: dict[int, list[_OpenHypothesis]] = defaultdict(list)
+        known: dict[tuple[int, bool], int] = {}
         attention = _StepAttention(
             attention_of(step, head, "An alignment") if return_attention else None,
             attention_of(step, None, "search.coverage_penalty") if options.ranking.needs_attention else None,
         )
         for hyp in _continuations(opened, step.log_probs, attention, options.width, required, begins):
-            ended = hyp.tokens[-1] == EOS
-            if ended and required.count(hyp.tokens[:-1]) < required.total:
-                continue
-            banks[required.total if ended else required.count(hyp.tokens)].append(hyp)
+            contained = _contained(hyp, required, known)
+            if contained == required.total or not _ends(hyp):
+                banks[contained].append(hyp)
         opened = []
         for bank in banks.values():
             bank.sort(key=lambda hyp: hyp.total, reverse=True)
@@ -195,6 +212,21 @@ def _continuations(
         for token, value in zip(chosen, log_probs[row, chosen].tolist(), strict=True):
             if value > -math.inf:
                 yield _OpenHypothesis((*hyp.tokens, token), (*hyp.log_probs, value), attention, coverage, row)
+
+
+def _contained(hyp: _OpenHypothesis, required: Requirements, known: dict[tuple[int, bool], int]) -> int:
+    """Return how many of the required tokens a continuation contains.
+
+    After a token that no requirement has, this is determined by the hypothesis that it continues and by whether
+    it continues its last word: `known` has the numbers of this step.
+    """
+    *text, token = hyp.tokens
+    if token in required.tokens:
+        return required.count(hyp.tokens)
+    key = hyp.row, token != EOS and bool(text) and required.edges.joined(text[-1], token)
+    if key not in known:
+        known[key] = required.met(tuple(text), is_continued=key[1])
+    return known[key]
 
 
 def _ends(hyp: _OpenHypothesis) -> bool:

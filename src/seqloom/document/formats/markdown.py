@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _SPECIAL = frozenset("\\`*_[]<>&~|")
-_FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(?:.*\r?\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)")
+_FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n(?:[^\n]*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)")
 # The beginning of a line that would start another block.
 _STARTS_BLOCK = re.compile(r"\s*(?:[-+*=#>|:~`<]|\d{1,9}[.)])")
 _SOFT_BREAK = re.compile(r"[ \t]*\n[ \t]*")
