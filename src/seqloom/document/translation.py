@@ -96,8 +96,13 @@ class Needed(NamedTuple):
         return (self.placeholders - finder.count(output)).total() + len(self.missed_terms(output))
 
     def request(self, source: str, can_generate: Callable[[str], bool]) -> Request:
-        """Return a request for an output with everything that the model can generate."""
+        """Return a request for an output with everything that the model can generate.
+
+        A placeholder inside another one, such as `%(name)s` in a tag, is required once more.
+        """
         texts = [text for text in self.placeholders.elements() if can_generate(text)]
+        distinct = dict.fromkeys(texts)
+        texts += [one for one in distinct for other in texts if other != one for _ in range(other.count(one))]
         terms = [tuple(form for form in term.forms if can_generate(form)) for term in self.terms]
         return Request(source, required=(*texts, *filter(None, terms)))
 

@@ -85,6 +85,12 @@ def test_lost_and_repeated_placeholders_are_required_then_flagged() -> None:
     assert added.flags == {"placeholder": 1}
 
 
+def test_a_placeholder_is_also_required_beside_the_tag_that_contains_it() -> None:
+    translator = FunctionTranslator(lambda request: "")
+    translate_document(translator, 'See <a b="%(n)s">%(n)s</a>.')
+    assert translator.requests[-1].required == ('<a b="%(n)s">', "%(n)s", "</a>", "%(n)s")
+
+
 def test_a_random_model_generates_repeated_placeholders() -> None:
     letters = "abc %1$s {n} (.)"
     tokenizers = char_tokenizers(letters, letters)

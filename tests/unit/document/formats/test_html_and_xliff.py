@@ -10,6 +10,7 @@ import html5lib
 import pytest
 from lxml import etree
 from translate.storage import xliff as xliff1
+from translate.storage import xliff2
 
 from seqloom.document import DocumentOptions, TranslationMemory, translate_document, translate_html
 from seqloom.errors import SeqloomError
@@ -186,6 +187,8 @@ def test_segments_of_xliff_2_have_a_state() -> None:
     result = translate_document(WordTranslator(), text, DocumentOptions("xliff"))
     assert '<segment id="s" state="translated"><source>One <pc id="1">two</pc></source>' in result.text
     assert '<target><pc id="1">TWO</pc> ONE</target></segment>' in result.text
+    (unit,) = xliff2.Xliff2File.parsestring(result.to_bytes()).units
+    assert (str(unit.source), str(unit.target)) == ("One two", "TWO ONE")
     flagged = translate_document(FunctionTranslator(lambda request: ""), text, DocumentOptions("xliff"))
     assert 'state="initial" subState="seqloom:review"' in flagged.text
     assert [one.place for one in result.segments] == ["u.s"]
