@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlencode
 
 import typer
 
@@ -26,6 +27,20 @@ def studio(
         str | None,
         typer.Option(metavar="NAME|FILE", help=f"Lesson to show: {_LESSON_NAMES}, or a YAML file."),
     ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.html", help="Write the views, or the lesson, to a page that works offline, and exit."
+        ),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Source text to begin with.",
+            show_default="an example from the data of the run",
+        ),
+    ] = None,
     device: Device = "auto",
     threads: Threads = None,
 ) -> None:
@@ -39,6 +54,7 @@ def studio(
       seqloom studio runs/mine
       seqloom studio runs/lstm runs/transformer --port 0 --no-open
       seqloom studio runs/lstm-last runs/transformer --lesson why-attention
+      seqloom studio runs/mine --export mine.html
     """
     try:
         from seqloom.studio.lesson import read_lesson
@@ -49,6 +65,15 @@ def studio(
         raise SeqloomError("The studio needs starlette and uvicorn.", "pip install 'seqloom[serve]'") from error
     if follow and lesson is not None:
         raise SeqloomError("--follow and --lesson both say what the page begins with.", "leave one out")
+    if text is not None and lesson is not None:
+        raise SeqloomError("--text and --lesson both give a text.", "leave one out")
+    chosen = None if lesson is None else read_lesson(lesson)
+    if export is not None:
+        from seqloom.studio.export import export_page
+        from seqloom.studio.runs import find_runs
+
+        export_page(find_runs(runs), export, lesson=chosen, text=text, device=device)
+        return
     imports = [str(file.resolve()) for file in context.find_root().params["user_modules"] or ()]
     run_studio(
         runs,
@@ -57,8 +82,8 @@ def studio(
         device=device,
         threads=threads,
         imports=imports,
-        state="#view=curves" if follow else "",
-        lesson=None if lesson is None else read_lesson(lesson),
+        state="#view=curves" if follow else f"#{urlencode({'text': text})}" if text else "",
+        lesson=chosen,
         announce=lambda address: print(f"Studio: {address}\nCtrl-C stops it."),
         open_browser=not no_open,
     )

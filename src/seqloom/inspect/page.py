@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,32 +13,11 @@ from typing import Any
 from seqloom.strict_json import json_text
 
 FOLDER = Path(__file__).parent / "web"
-VIEWS = (
-    "translation",
-    "attention",
-    "search",
-    "hmm",
-    "stacks",
-    "gates",
-    "curves",
-    "verdict",
-)  # those of web/page.js
-# Each after those that it imports.
-_MODULES = (
-    *(
-        "lit-html",
-        "text",
-        "parts",
-        "heatmap",
-        "charts",
-        "translation",
-        "attention",
-        "verdict",
-        "search",
-        "curves",
-    ),
-    *("statistical", "gates", "page"),
-)
+# Documents that web/page.js draws, and the modules, each after those that it imports.
+VIEWS = ("translation", "attention", "search", "hmm", "stacks", "gates", "curves", "verdict", "compare")
+_CHARTS = ("lit-html", "text", "parts", "heatmap", "charts")
+_DRAWINGS = ("translation", "attention", "verdict", "search", "curves", "statistical", "gates", "compare")
+_MODULES = (*_CHARTS, *_DRAWINGS, "page")
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./[\w-]+\.js";\n', re.MULTILINE)
 _EXPORTS = re.compile(r"export\{([^}]*)\};?\s*$")
 
@@ -46,7 +25,16 @@ _EXPORTS = re.compile(r"export\{([^}]*)\};?\s*$")
 def self_contained(document: Mapping[str, Any], title: str = "", state: Mapping[str, Any] | None = None) -> str:
     """Return an HTML page that shows a document; `state` is what was chosen in it."""
     shown = title or str(document["view"])
-    saved = {"title": shown, "document": document, "state": state or {}}
+    return self_contained_pages([{"document": document, "state": state or {}}], shown)
+
+
+def self_contained_pages(pages: Sequence[Mapping[str, Any]], title: str) -> str:
+    """Return an HTML page that shows several documents, one at a time.
+
+    Each has a `document` and a `state`, and may have a `heading`, a `paragraph`, the `source`, and `more`
+    documents.
+    """
+    saved, shown = {"title": title, "pages": pages}, title
     data = json_text(saved).replace("<", "\\u003c")  # no </script> in it
     script = f'{_bundle()}\nshowSaved(document.getElementById("page"), {data});\n'
     style = (FOLDER / "style.css").read_text(encoding="utf-8")

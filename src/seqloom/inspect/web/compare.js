@@ -3,6 +3,11 @@
 import { html, nothing } from "./lit-html.js";
 import { decimal, labelsOf, level, probability, readableText, shortProbability, signed } from "./text.js";
 
+// The same from one document, for a saved page.
+export function drawComparison(doc) {
+  return drawCompare(doc.names, doc.documents, doc.continued);
+}
+
 export function drawCompare(names, docs, continued) {
   if (!docs[0] || !docs[1]) return nothing;
   const outputs = docs.slice(0, 2).map(doc => doc.hypotheses[0]);
@@ -11,11 +16,11 @@ export function drawCompare(names, docs, continued) {
   const same = outputs[0].text === outputs[1].text;
   return html`<p class="verdict">${same ? "Both models give the same output."
     : html`The outputs differ from word ${(first < 0 ? words[0].length : first) + 1} on: “<bdi>${readableText(words[0][first] ?? "(end)")}</bdi>” or “<bdi>${readableText(words[1][first < 0 ? words[0].length : first] ?? "(end)")}</bdi>”.`}</p>
-    <div class="pair">${outputs.map((one, i) => side(names, i, one, docs[2 + i], continued[i]))}</div>`;
+    <div class="pair">${outputs.map((one, i) => comparedSide(names, i, one, docs[2 + i], continued[i]))}</div>`;
 }
 
 // `score` is the output of this model under the other one.
-function side(names, i, one, score, continued) {
+function comparedSide(names, i, one, score, continued) {
   const labels = labelsOf(one.tokens);
   const difference = score ? score.log_prob - one.log_prob : 0;
   return html`<section class="output best" aria-label=${names[i]}><h2><bdi>${readableText(names[i])}</bdi></h2>
