@@ -57,15 +57,43 @@ def test_outputs_in_random_batches_are_those_of_the_command_line(
     server: ServeProcess, run: Path, tmp_path: Path, count: int
 ) -> None:
     lines = sentences(count)
+    assert in_random_batches(server, lines) == expected(lines, run, tmp_path)
+
+
+def in_random_batches(server: ServeProcess, lines: list[str]) -> list[str]:
+    """Return the outputs of lines that eight clients send in requests of random size."""
     parts, draw, start = [], random.Random(2), 0
-    while start < count:
+    while start < len(lines):
         parts.append(lines[start : start + draw.randint(1, 9)])
         start += len(parts[-1])
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda part: server.post("/translate", {"q": part, **PAIR}), parts))
     assert [one.status for one in found] == [200] * len(parts)
-    texts = [text for one in found for text in one.json["translatedText"]]
-    assert texts == expected(lines, run, tmp_path)
+    return [text for one in found for text in one.json["translatedText"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("folder", "engine"),
+    [
+        ("transformer", "torch"),
+        ("transformer", "ctranslate2"),
+        ("lstm", "torch"),
+        ("phrase", "auto"),
+        ("transformer,lstm", "torch"),
+    ],
+)
+def test_outputs_of_every_exact_engine_are_those_of_the_command_line(
+    tmp_path: Path, folder: str, engine: str
+) -> None:
+    lines, folders = sentences(1000), [str(FIXTURES / name) for name in folder.split(",")]
+    others = [word for one in folders[1:] for word in ("--ensemble", one)]
+    chosen = () if engine == "auto" else ("--engine", "torch")
+    with serve_process(f"en-de={','.join(folders)}", "--engine", engine, "--threads", 1) as server:
+        server.logged("model is ready")
+        texts = in_random_batches(server, lines)
+    given = "".join(f"{line}\n" for line in lines)
+    assert texts == run_command("translate", folders[0], *others, *chosen, given=given).out.splitlines()
 
 
 def test_a_completion_is_that_of_the_command_line(server: ServeProcess) -> None:

@@ -39,7 +39,7 @@ def build(
     metrics = Metrics()
     models = Models(config, config.specs(imports), metrics, new_process)
     access = ClientAccess(ApiKeys(config.api_keys), config.limits.requests_per_minute)
-    shadow = Shadow(config, metrics, new_process) if config.shadow else None
+    shadow = Shadow(config, metrics, new_process, imports) if config.shadow else None
     context = Context(config, models, access, metrics, shadow=shadow)
     apis = (operations, libretranslate, contributions, own_api, openai_api)
     app: ASGIApp = Application(context, [route for api in apis for route in api.routes(context)])

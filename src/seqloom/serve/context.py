@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from seqloom.serve.config import RequestLimits, ServeConfig
+from seqloom.serve.detect import identifier
 from seqloom.serve.errors import ApiError, ErrorForm
 from seqloom.serve.keys import ClientAccess
 from seqloom.serve.metrics import Metrics
@@ -76,9 +77,11 @@ class Context:
 
     async def start(self) -> None:
         """Load the models; raise SeqloomError if one of them cannot be loaded."""
+        detector = asyncio.create_task(asyncio.to_thread(identifier))  # takes a second, as the models do
         await self.models.start()
         if self.shadow is not None:
             await self.shadow.start(next(iter(self.models.all.values())))
+        await detector
 
     async def stop(self) -> None:
         """Stop the models."""

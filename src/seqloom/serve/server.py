@@ -18,7 +18,6 @@ from seqloom.errors import SeqloomError
 from seqloom.serve.app import build
 from seqloom.serve.config import RequestLimits, ServeConfig
 from seqloom.serve.context import Context
-from seqloom.serve.detect import identifier
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +117,6 @@ class Server(uvicorn.Server):
     async def _start_models(self) -> None:
         try:
             await self._context.start()
-            await asyncio.to_thread(identifier)
         except SeqloomError:
             self.should_exit = True
             raise

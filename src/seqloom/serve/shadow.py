@@ -39,9 +39,17 @@ class Disagreement(NamedTuple):
 class Shadow:
     """A model that translates a part of what another model has translated."""
 
-    def __init__(self, config: ServeConfig, metrics: Metrics, new_process: NewProcess = ModelProcess) -> None:
+    def __init__(
+        self,
+        config: ServeConfig,
+        metrics: Metrics,
+        new_process: NewProcess = ModelProcess,
+        imports: tuple[str, ...] = (),
+    ) -> None:
         assert config.shadow is not None
-        spec = ModelSpec("shadow", (config.shadow,), config.engine, config.device, config.threads)
+        spec = ModelSpec(
+            "shadow", (config.shadow,), config.engine, config.device, config.threads, imports=imports
+        )
         limits = config.limits.model_copy(update={"queue": _WAITING})
         self._model = Served(spec, config.model_copy(update={"limits": limits}), metrics, new_process)
         self._share, self._path = config.shadow_share, Path(config.shadow_report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from seqloom import SeqloomError
 from seqloom.serve.config import ServeConfig
 from seqloom.serve.errors import ApiError
 from seqloom.serve.keys import ApiKeys, RateLimiter
-from seqloom.serve.logs import JsonFormatter
+from seqloom.serve.logs import JsonFormatter, json_log
 from seqloom.serve.server import open_socket
 from support.serving import TRANSFORMER, TestServer, copying_server
 
@@ -97,6 +98,16 @@ def test_neither_keys_nor_texts_are_in_the_log_or_the_metrics(keys: Path) -> Non
     for secret in ("secret", KEY, "127.0.0.1:"):
         assert secret not in page
         assert not any(secret in one for one in records if '"url"' not in one), secret
+
+
+def test_a_log_on_a_full_disk_does_not_stop_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = os.fdopen(os.open("/dev/full", os.O_WRONLY), "w", encoding="utf-8")
+    monkeypatch.setattr("sys.stderr", full)
+    with json_log(), copying_server(["en-de"]) as server:
+        assert [server.form("/translate", q="a", **PAIR).status for _ in range(3)] == [200] * 3
+        assert server.get("/nothing").status == 404
+    with pytest.raises(OSError, match="No space left"):
+        full.close()
 
 
 def test_the_rate_of_a_client_is_limited() -> None:

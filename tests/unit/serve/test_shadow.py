@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from seqloom import SeqloomError
+from seqloom.serve.app import build
 from seqloom.serve.config import ServeConfig
-from seqloom.serve.jobs import BatchResult, Output
+from seqloom.serve.jobs import BatchResult, ModelSpec, Output
 from seqloom.types import Hypothesis
 from support.serving import TRANSFORMER, CopyingProcess, copying_server
 
@@ -53,3 +55,15 @@ def test_a_shadow_needs_one_model() -> None:
         ServeConfig.compose(None, {"models": models, "shadow": TRANSFORMER})
     with pytest.raises(SeqloomError, match="not a run directory"):
         ServeConfig.compose(None, {"models": {"a": TRANSFORMER}, "shadow": "missing"})
+
+
+def test_a_shadow_model_may_need_the_modules_of_the_user() -> None:
+    config = ServeConfig.compose(None, {"models": {"en-de": TRANSFORMER}, "shadow": TRANSFORMER})
+    specs = list[ModelSpec]()
+
+    def new_process(spec: ModelSpec, on_restart: Callable[[], None]) -> CopyingProcess:
+        specs.append(spec)
+        return CopyingProcess(spec, on_restart)
+
+    build(config, ("models.py",), new_process)
+    assert [(one.name, one.imports) for one in specs] == [("en-de", ("models.py",)), ("shadow", ("models.py",))]
