@@ -103,7 +103,7 @@ def search(
     translator = _load(run, set_ or [], checkpoint, device)
     result: SearchErrors | SearchTree
     if errors is not None:
-        result = _errors(translator, _sources(errors, source_column, limit), sizes, expand)
+        result = _errors(translator, _sources(run, errors, source_column, limit), sizes, expand)
     elif text and text.strip():
         result = search_tree(translator, text, beam=beam, heads=parse_tree(heads, text), prefix=prefix)
     else:
@@ -160,12 +160,16 @@ def _print_tree(tree: SearchTree) -> None:
     print_tables(tree.answer, table, f"score {tree.score:.4f}, beam {tree.beam}{ending}")
 
 
-def _sources(file: str, column: str | None, limit: int) -> list[str]:
-    """Return the first sources of a file."""
+def _sources(run: Path, file: str, column: str | None, limit: int) -> list[str]:
+    """Return the first sources of a file, with the context of the run."""
+    from seqloom.data.context import with_context
     from seqloom.data.readers import read_source
     from seqloom.data.report import DataReport
+    from seqloom.run.directory import Run
 
-    examples = read_source(file, source_column=column, report=DataReport())
+    report = DataReport()
+    examples = read_source(file, source_column=column, report=report)
+    examples = with_context(examples, Run.open(run).config().data.context, report)
     return [example.source for example in islice(examples, limit)]
 
 

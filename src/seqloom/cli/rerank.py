@@ -68,11 +68,13 @@ def rerank(
       seqloom rerank runs/de-en --reverse runs/en-de --lm runs/lm --fit valid.tsv
       seqloom rerank runs/de-en test.de --reverse runs/en-de --weights 0.5,0,0.2
     """
+    from seqloom.data.context import with_context
     from seqloom.data.readers import check_has_columns, read_source
     from seqloom.data.report import DataReport
     from seqloom.decode.rerank import NoisyChannel
     from seqloom.outputs import check_can_write, output
     from seqloom.progress import counter
+    from seqloom.run.directory import Run
     from seqloom.run.load import load_decoder, load_scorer
 
     if out:
@@ -93,6 +95,7 @@ def rerank(
             return
     report = DataReport()
     examples = read_source(file or "-", source_column=source_column, report=report)
+    examples = with_context(examples, Run.open(run).config().data.context, report)
     number = 0
     with output(out) as stream, counter("translated") as advance:
         while chunk := list(islice(examples, _CHUNK_LINES)):

@@ -204,10 +204,11 @@ def _read(
     data: DataConfig, files: Sequence[str], source: str | None, target: str | None, report: DataReport
 ) -> Iterator[Example]:
     """Yield the lines to score: pairs, or texts if the run was trained on text."""
+    from seqloom.data.context import with_context
     from seqloom.data.readers import columns_for, read, read_parallel, read_source
 
     if source and target:
-        yield from read_parallel(source, target, report)
+        yield from with_context(read_parallel(source, target, report), data.context, report)
     named = dict.fromkeys(("source_column", "target_column", "heads_column", "tags_column"))
     for file in files:
         if data.is_text:
@@ -215,7 +216,8 @@ def _read(
             yield from read_source(file, format=data.format, source_column=column, report=report)
         else:
             columns = columns_for(data, file, named)
-            yield from read(file, format=data.format, **columns, languages=data.languages, report=report)
+            pairs = read(file, format=data.format, **columns, languages=data.languages, report=report)
+            yield from with_context(pairs, data.context, report)
 
 
 def _facts(totals: Totals, *, pseudo: bool, left_out: int) -> dict[str, Any]:

@@ -145,6 +145,7 @@ def translate(
     from seqloom.cli.trace import engine_to_trace, trace_searches
     from seqloom.cli.translate_document import check_no_document_options, document_format, translate_file
     from seqloom.data.config import DataConfig
+    from seqloom.data.context import with_context
     from seqloom.data.readers import check_has_columns, is_table, read_source
     from seqloom.data.report import DataReport
     from seqloom.decode.distributed import distributed
@@ -187,10 +188,12 @@ def translate(
     }
     options = DataConfig.checked({"format": format, "languages": languages}, "data")
     check_has_columns(file, options.format, columns)
+    data = Run.open(run).config().data
     if tags_column is None and is_table(file, options.format):
-        columns["tags_column"] = Run.open(run).config().data.tags_column
-    pair = options.languages or Run.open(run).config().data.languages
+        columns["tags_column"] = data.tags_column
+    pair = options.languages or data.languages
     examples = read_source(file, format=options.format, languages=pair, **columns, report=report)
+    examples = with_context(examples, data.context, report)
     summary = _Summary()
     with init_process_group(device) as group:
         loaded = load_translator(

@@ -104,6 +104,11 @@ def _given(settings: CompareSettings, name: str) -> dict[str, Any]:
             "The sources are feature files, but a comparison needs text on both sides.",
             "use seqloom train and seqloom evaluate --compare",
         )
+    if config.data.context:
+        raise SeqloomError(
+            "data.context cannot be used in a comparison, because its parts are drawn line by line.",
+            "use seqloom train and seqloom evaluate --compare",
+        )
     check_search_options(config)
     return tree
 

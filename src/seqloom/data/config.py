@@ -100,6 +100,13 @@ class DataConfig(Settings):
         min_length=1,
         description="column with feature tags such as V;PST;3;SG, which are put before the source as symbols",
     )
+    context: int = Field(
+        0,
+        ge=0,
+        le=100,
+        description="number of previous sources that are put before each source, separated by <sep>; an empty "
+        "line begins a new conversation or document",
+    )
     format: Format = Field(
         "auto", description="auto = by suffix, ignoring .gz; text = lines without targets, for language models"
     )
@@ -142,6 +149,15 @@ class DataConfig(Settings):
                 f"data.weights has {len(self.weights)} entries, but data.train has {len(self.train)}: "
                 "give one weight per entry"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _context_fits(self) -> DataConfig:
+        if self.context and self.is_text:
+            raise ValueError("data.context needs pairs, but the data is text without targets")
+        for name in ("heads_column", "tags_column"):
+            if self.context and getattr(self, name) is not None:
+                raise ValueError(f"data.context and data.{name} cannot be combined: give one of them")
         return self
 
     @property

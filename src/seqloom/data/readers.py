@@ -14,6 +14,7 @@ from seqloom.data.archives import open_archive
 from seqloom.data.column_roles import with_tags
 from seqloom.data.columns import ColumnSelection
 from seqloom.data.config import DataConfig, Format, Part
+from seqloom.data.context import with_context
 from seqloom.data.lines import display_name, lines
 from seqloom.data.report import DataReport
 from seqloom.data.shards import Shard, check_rereadable, corpora
@@ -47,12 +48,14 @@ def check_has_files(config: DataConfig, part: Part) -> None:
 
 
 def read_shard(config: DataConfig, shard: Shard, report: DataReport) -> Iterator[Example]:
-    """Return the examples of one file, or of two aligned files."""
+    """Return the examples of one file, or of two aligned files, with their context."""
     if shard.target is not None:
-        return read_parallel(shard.file, shard.target, report)
+        return with_context(read_parallel(shard.file, shard.target, report), config.context, report)
     if config.format == "text":
         return read_source(shard.file, format="text", report=report)
-    return read(
+    if config.context and table_format(shard.file, config.format) == "zip":
+        raise SeqloomError("data.context cannot be used for archives.", "unpack the archive")
+    examples = read(
         shard.file,
         languages=config.languages,
         format=config.format,
@@ -62,6 +65,7 @@ def read_shard(config: DataConfig, shard: Shard, report: DataReport) -> Iterator
         tags_column=config.tags_column,
         report=report,
     )
+    return with_context(examples, config.context, report)
 
 
 def has_trees(config: DataConfig, part: Part) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seqloom.data.config import DataConfig
+from seqloom.data.context import with_context
 from seqloom.data.readers import check_tables, columns_for, read, read_parallel, references
 from seqloom.data.report import DataReport
 from seqloom.errors import SeqloomError
@@ -54,18 +55,22 @@ def read_testset(
     columns = target_column or data.target_column
     if source and targets and not tables:
         name = " ".join((source, *targets))
-        examples, targets_by_line = _read_files(source, targets, report)
+        examples, targets_by_line = _read_files(source, targets, data.context, report)
     elif tables and not source and not targets:
         name = " ".join(tables)
         examples = [
             example
             for table in tables
-            for example in read(
-                table,
-                format=data.format,
-                **columns_for(data, table, named),
-                languages=languages or data.languages,
-                report=report,
+            for example in with_context(
+                read(
+                    table,
+                    format=data.format,
+                    **columns_for(data, table, named),
+                    languages=languages or data.languages,
+                    report=report,
+                ),
+                data.context,
+                report,
             )
         ]
         targets_by_line = [references(example, columns) for example in examples]
@@ -90,11 +95,11 @@ def read_testset(
 
 
 def _read_files(
-    source: str, targets: Sequence[str], report: DataReport
+    source: str, targets: Sequence[str], context: int, report: DataReport
 ) -> tuple[list[Example], list[list[str]]]:
     """Return the examples of the first target file, and the references of each from all target files."""
     if source == "-" and len(targets) > 1:
         raise SeqloomError("Standard input cannot be the source of several --target files.", "use a file")
-    files = [list(read_parallel(source, target, report)) for target in targets]
+    files = [list(with_context(read_parallel(source, target, report), context, report)) for target in targets]
     rows = zip(*files, strict=False)  # lengths differ only if the report has a malformed line
     return files[0], [[example.target or "" for example in row] for row in rows]

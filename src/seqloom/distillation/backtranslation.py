@@ -79,6 +79,11 @@ def backtranslate(
     check_has_columns(text, "auto", {"column": column})
     read = partial(read_source, text, source_column=column)
     run = Run.open(reverse)
+    if context := run.config().data.context:
+        raise SeqloomError(
+            f"{reverse} was trained with data.context={context}.",
+            "back-translation translates single lines: use a run without context",
+        )
     settings = {
         "run": str(reverse),
         "weights": weights_checksum(reverse, checkpoint),

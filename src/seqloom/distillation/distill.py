@@ -106,6 +106,11 @@ class Distillation:
                 f"{self.teacher.folder} was imported, so its training data is unknown.",
                 f"fine-tune it first: seqloom train pairs.tsv --init-from {self.teacher.folder} --out DIR",
             )
+        if config.data.context:
+            raise SeqloomError(
+                f"{self.teacher.folder} was trained with data.context={config.data.context}.",
+                "distillation translates single lines: use a teacher without context",
+            )
         return student_config(config, self.pairs_file, self.valid_file, self.student)
 
     def _settings(self) -> dict[str, Any]:

@@ -80,6 +80,7 @@ def test_a_failure_is_reported(command: Command, tmp_path: Path, monkeypatch: py
         ({}, ["other.yaml"], "only argument"),
         ({"models": "phrasee"}, [], "phrasee"),
         ({"metrics": "distinct1"}, [], "no test of significance"),
+        ({}, ["--set", "data.context=1"], "drawn line by line"),
     ],
 )
 def test_usage_errors(
