@@ -19,6 +19,8 @@ VIEWS = {
     "translate": ("transformer", ".output"),
     "attention": ("transformer", ".heatmap"),
     "search": ("transformer", ".tree"),
+    "influence": ("transformer", ".heatmap"),
+    "layers": ("transformer", ".lens"),
     "gates": ("lstm", ".heatmap"),
     "hmm": ("hmm", ".trellis"),
     "stacks": ("phrase", ".phrases"),
@@ -220,3 +222,24 @@ def test_a_translation_of_the_user_is_judged(open_page: OpenPage, studio: Studio
     assert Axe().run(page).violations_count == 0
     page.click("text=Clear")
     expect(page.locator(".race")).to_have_count(0)
+
+
+def test_a_head_is_switched_off_and_a_token_pinned(open_page: OpenPage, studio: StudioServer) -> None:
+    page = opened(open_page, "attention")
+    page.locator(".thumb").nth(2).focus()
+    page.keyboard.press("Enter")
+    page.click("text=Switch head")
+    page.wait_for_selector(".pair")
+    off = page.evaluate("JSON.parse(new URLSearchParams(location.hash.slice(1)).get('off'))")
+    page.select_option("[name=place]", "0")
+    page.select_option("[name=to]", "2")
+    page.click("button:text-is('Pin')")
+    expect(page.locator(".change")).to_contain_text("place 1 attends to")
+    fields = {"run": "transformer", "text": TEXT, "off": off, "pins": [[0, 2]]}
+    document = studio.request("/api/intervention", fields).json()
+    texts = page.locator(".pair .text").all_inner_texts()
+    assert texts == [document["free"]["text"], document["changed"]["text"]]
+    page.wait_for_selector("main[aria-busy=false]")
+    assert Axe().run(page).violations_count == 0
+    page.click("text=Undo all")
+    expect(page.locator(".pair")).to_have_count(0)

@@ -17,6 +17,7 @@ from seqloom.cli.inspect_confusion import confusion
 from seqloom.cli.inspect_gains import Depth, Gain, GainActivation, show_fresh
 from seqloom.cli.inspect_gates import gates
 from seqloom.cli.inspect_hmm import hmm
+from seqloom.cli.inspect_influence import influence, intervention, layers
 from seqloom.cli.inspect_mask import mask
 from seqloom.cli.inspect_positions import positions
 from seqloom.cli.inspect_search import search
@@ -41,6 +42,9 @@ app.command(cls=Command)(alternatives)
 app.command(cls=Command)(curves)
 app.command(cls=Command)(attention)
 app.command(cls=Command)(gates)
+app.command(cls=Command)(influence)
+app.command(cls=Command)(layers)
+app.command(cls=Command)(intervention)
 app.command(cls=Command)(positions)
 app.command(cls=Command)(mask)
 app.command(cls=Command)(search)

@@ -14,9 +14,24 @@ from seqloom.strict_json import json_text
 
 FOLDER = Path(__file__).parent / "web"
 # Documents that web/page.js draws, and the modules, each after those that it imports.
-VIEWS = ("translation", "attention", "search", "hmm", "stacks", "gates", "curves", "verdict", "compare")
+VIEWS = frozenset(
+    {"translation", "attention", "search", "hmm", "stacks", "gates", "curves", "verdict", "compare"}
+    | {"influence", "layers", "intervention"}
+)
 _CHARTS = ("lit-html", "text", "parts", "heatmap", "charts")
-_DRAWINGS = ("translation", "attention", "verdict", "search", "curves", "statistical", "gates", "compare")
+_DRAWINGS = (
+    "translation",
+    "intervention",
+    "attention",
+    "influence",
+    "layers",
+    "verdict",
+    "search",
+    "curves",
+    "statistical",
+    "gates",
+    "compare",
+)
 _MODULES = (*_CHARTS, *_DRAWINGS, "page")
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./[\w-]+\.js";\n', re.MULTILINE)
 _EXPORTS = re.compile(r"export\{([^}]*)\};?\s*$")

@@ -76,7 +76,7 @@ def translation(viewed: ViewedRun, options: TranslationOptions) -> dict[str, Any
         "engine": translator.engine,
         "strategy": "search" if options.temperature is None else "sampling",
         "beam": translator.search.beam,
-        "hypotheses": [_hypothesis(one) for one in found],
+        "hypotheses": [hypothesis_data(one) for one in found],
     }
 
 
@@ -91,7 +91,8 @@ def forced_tokens(translator: Translator, options: TranslationOptions) -> tuple[
     return (*tokens, *translator.tokenizers.target.pieces(one.prefix))
 
 
-def _hypothesis(one: Hypothesis) -> dict[str, Any]:
+def hypothesis_data(one: Hypothesis) -> dict[str, Any]:
+    """Return an output with the log-probability of every token."""
     ends = [END] * (len(one.token_log_probs) - len(one.tokens)) if one.token_log_probs else []
     return {
         "text": one.text,

@@ -12,7 +12,10 @@ from seqloom.errors import SeqloomError, unknown
 from seqloom.inspect.facts import example_source, long_example_source
 from seqloom.inspect.gates import gate_trace, has_gates
 from seqloom.inspect.heads import HeadAttention, head_attention
+from seqloom.inspect.influence import has_influence, influence
+from seqloom.inspect.intervention import InterventionOptions, cross_attentions, intervention
 from seqloom.inspect.labels import END
+from seqloom.inspect.layers import has_layers, layer_outputs
 from seqloom.inspect.searchtree import SearchTree, search_tree
 from seqloom.inspect.selfattention import check_is_distribution, default_kind, has_side, self_attention
 from seqloom.inspect.stacks import stack_search
@@ -138,6 +141,16 @@ def _gates(viewed: ViewedRun, options: TargetOptions) -> Document:
     return gate_trace(viewed.opened(options.checkpoint), options.text, options.chosen).to_dict()
 
 
+def _influence(viewed: ViewedRun, options: TargetOptions) -> Document:
+    opened = viewed.opened(options.checkpoint)
+    has_attention = "cross" in _attention_kinds(viewed, opened)
+    return influence(opened, options.text, options.chosen, has_attention=has_attention)
+
+
+def _layers(viewed: ViewedRun, options: TargetOptions) -> Document:
+    return layer_outputs(viewed.opened(options.checkpoint), options.text, options.chosen)
+
+
 def _score(viewed: ViewedRun, options: ScoreOptions) -> Document:
     """Return the log-probability of every token of a given target."""
     translator = viewed.torch_translator(options.checkpoint)
@@ -177,6 +190,7 @@ def _model(viewed: ViewedRun, options: ModelOptions) -> Document:
         "checkpoints": [f"step-{step}" for step in run.checkpoints().steps()],
         "views": _views_of(opened, kinds),
         "attention": kinds,
+        "changeable": "cross" in kinds and bool(cross_attentions(viewed.torch_translator())),
         "alignment_head": None if head is None else [head.layer, head.head],
         "beam": config.search.beam,
         "length_penalty": config.search.length_penalty,
@@ -196,6 +210,8 @@ def _views_of(opened: LoadedRun, kinds: Sequence[str]) -> list[str]:
         "hmm": isinstance(model, HasTrellis),
         "stacks": own_search,
         "gates": text and has_gates(opened),
+        "influence": has_influence(opened),
+        "layers": has_layers(opened),
         "curves": any(line["kind"] in ("train", "valid") for line in opened.run.metrics()),
     }
     return [name for name, has in found.items() if has]
@@ -234,6 +250,9 @@ VIEWS: dict[str, View] = {
     "hmm": _view(TextOptions, _hmm),
     "stacks": _view(SearchOptions, _stacks),
     "gates": _view(TargetOptions, _gates),
+    "influence": _view(TargetOptions, _influence),
+    "layers": _view(TargetOptions, _layers),
+    "intervention": _view(InterventionOptions, intervention),
     "curves": _view(ModelOptions, _curves),
 }
 

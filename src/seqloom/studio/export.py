@@ -23,6 +23,8 @@ _VIEW_NAMES = {
     "hmm": "Hidden states",
     "stacks": "Stacks",
     "gates": "Gates",
+    "influence": "Influence",
+    "layers": "Layers",
     "compare": "Two models",
     "curves": "A run",
 }
@@ -102,6 +104,9 @@ def _page(
         main = document(run, view, {**fields, **given})
         if view == "search" and state.get("candidate"):
             more["verdict"] = document(run, "verdict", {**fields, **given, "target": state["candidate"]})
+        if view == "attention" and (state.get("off") or state.get("pins")):
+            changes = _some(state, {"off": "off", "pins": "pins"})
+            more["intervention"] = document(run, "intervention", {**fields, **changes})
     heading, paragraph = words["heading"], words.get("paragraph", "")
     source = state.get("text", "") if view != "curves" else ""
     shown = {"heading": heading, "paragraph": paragraph, "source": source}

@@ -21,7 +21,9 @@ LESSONS = tuple(sorted(file.stem for file in FOLDER.glob("*.yaml")))  # names of
 _LARGEST = 1_000_000  # bytes of a file
 
 Need = Literal["translation", "search", "attention", "no-attention", "hmm", "stacks", "gates"]
-View = Literal["translate", "attention", "search", "hmm", "stacks", "gates", "compare", "curves"]
+View = Literal[
+    "translate", "attention", "search", "hmm", "stacks", "gates", "influence", "layers", "compare", "curves"
+]
 
 
 class _Kind(NamedTuple):
@@ -67,6 +69,8 @@ class PageState(Settings):
     hidePruned: bool | None = Field(None, description="hide pruned hypotheses")
     gateLayer: int | None = Field(None, ge=0, description="layer whose gates are shown")
     checkpoint: str | None = Field(None, description="name of a checkpoint")
+    off: tuple[tuple[int, int], ...] = Field((), description="heads to switch off, as layer and head from 0")
+    pins: tuple[tuple[int, int], ...] = Field((), description="places of the output pinned to source tokens")
     candidate: str | None = Field(None, description="translation to judge")
 
 
@@ -143,7 +147,7 @@ def _of_address(address: str, number: int, where: str) -> dict[str, Any]:
             "copy it from the browser, e.g. #view=translate&text=...",
         )
     found: dict[str, Any] = dict(parse_qsl(fragment))
-    for name in ("prefix", "place", "head"):
+    for name in ("prefix", "place", "head", "off", "pins"):
         if name in found:
             try:
                 found[name] = json.loads(found[name])

@@ -115,8 +115,12 @@ def test_attention_of_forced_tokens_is_that_of_their_text(viewed: ViewedRun) -> 
 @pytest.mark.parametrize(
     ("name", "views", "attention"),
     [
-        ("transformer", ["translation", "attention", "search", "curves"], ["cross", "encoder", "decoder"]),
-        ("lstm", ["translation", "attention", "search", "gates", "curves"], ["cross"]),
+        (
+            "transformer",
+            ["translation", "attention", "search", "influence", "layers", "curves"],
+            ["cross", "encoder", "decoder"],
+        ),
+        ("lstm", ["translation", "attention", "search", "gates", "influence", "curves"], ["cross"]),
         ("hmm", ["translation", "attention", "search", "hmm", "curves"], ["cross"]),
         ("phrase", ["translation", "stacks", "curves"], []),
         ("lm", ["attention", "curves"], ["decoder"]),

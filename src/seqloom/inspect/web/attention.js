@@ -3,6 +3,7 @@
 import { html, nothing, svg } from "./lit-html.js";
 import { choice, figureOf } from "./parts.js";
 import { heatImage, heatmap, largest } from "./heatmap.js";
+import { changeControls, drawIntervention } from "./intervention.js";
 import { decimal, labelsOf, level, mergedWords } from "./text.js";
 
 const SIDES = { cross: ["source", "output"], encoder: ["source", "source"], decoder: ["input", "input"] };
@@ -36,8 +37,10 @@ export function drawAttention(doc, ui, set, act, more = {}) {
         ${words(`${rows}`, labels.target, at?.row, row => point({ row, column: null }), shown.rows.map(row => at?.column != null ? row[at.column] : 0))}
         ${words(`${columns}`, labels.source, at?.column, column => point({ row: null, column }), labels.source.map((_, s) => at?.row != null ? shown.rows[at.row]?.[s] ?? 0 : 0))}
         ${wall(doc, ui, set, more)}
+        ${more.intervention && !act ? drawIntervention(more.intervention) : nothing}
+        ${act && more.changeable && doc.kind === "cross" ? changeControls(doc, ui, set, more.intervention) : nothing}
         <p class="note">Attention weights show what a layer reads, not why the model chose a token: a token can depend on the source
-          through other heads, other layers and the residual stream.</p>
+          through other heads, other layers and the residual stream. Attention is not an explanation: compare it with gradient × input under Influence.</p>
       </div>
     </div>`;
 }
@@ -87,7 +90,7 @@ function wall(doc, ui, set, more) {
         <span>mean</span></button>
       ${doc.weights.map((heads, layer) => heads.map((rows, head) => {
         const key = `${layer},${head}`;
-        const marks = [key === sharpest ? "sharpest" : "", key === aligning ? "aligns" : ""].filter(Boolean);
+        const marks = [key === sharpest ? "sharpest" : "", key === aligning ? "aligns" : "", (ui.off ?? []).some(one => one.join() === key) ? "off" : ""].filter(Boolean);
         return html`<button class="thumb" aria-pressed=${chosen === key} @click=${() => set({ head: [layer, head] })}
           aria-label=${`Layer ${layer + 1}, head ${head + 1}, entropy ${decimal(doc.entropy[layer][head])} nats ${marks.join(" ")}`}>
           <svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true"><image href=${heatImage(rows, largest(rows))} width="1" height="1" preserveAspectRatio="none"></image></svg>

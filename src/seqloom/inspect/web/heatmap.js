@@ -38,7 +38,7 @@ export function largest(rows, least = 0.05) {
 }
 
 // A map with labels; `at` is the cell under the pointer, and `point` is called with a cell.
-export function heatmap({ rows, top, columnLabels, rowLabels, title, at, point, cell = 0 }) {
+export function heatmap({ rows, top, columnLabels, rowLabels, title, at, point, cell = 0, signs = false }) {
   const [width, height] = [rows[0].length, rows.length];
   const size = cell || Math.max(2, Math.min(30, Math.floor(620 / Math.max(width, height))));
   const labelled = size >= 9;
@@ -64,6 +64,8 @@ export function heatmap({ rows, top, columnLabels, rowLabels, title, at, point, 
     @pointerleave=${point ? () => point(null) : nothing} @keydown=${point ? move : nothing}>
     <rect class="frame" x=${left - 0.5} y=${head - 0.5} width=${width * size + 1} height=${height * size + 1}></rect>
     <image href=${heatImage(rows, top)} x=${left} y=${head} width=${width * size} height=${height * size} preserveAspectRatio="none"></image>
+    ${signs && size >= 14 ? rows.map((row, t) => row.map((value, s) => (value < -0.1 * top
+      ? svg`<path class="minus" d=${`M${left + (s + 0.3) * size} ${head + (t + 0.5) * size}h${0.4 * size}`}></path>` : nothing))) : nothing}
     ${at?.row != null ? svg`<rect class="mark" x=${left} y=${head + at.row * size} width=${width * size} height=${size}></rect>` : nothing}
     ${at?.column != null ? svg`<rect class="mark" x=${left + at.column * size} y=${head} width=${size} height=${height * size}></rect>` : nothing}
     ${labelled ? rowLabels.map((label, i) => svg`<text class=${at?.row === i ? "on" : ""} x=${left - 6} y=${head + (i + 0.5) * size + 4.5} text-anchor="end">${shortText(label, 16)}</text>`) : nothing}

@@ -7,6 +7,9 @@ import { drawCurves } from "./curves.js";
 import { drawGates } from "./gates.js";
 import { drawSearch } from "./search.js";
 import { drawHmm, drawStacks } from "./statistical.js";
+import { drawInfluence } from "./influence.js";
+import { drawIntervention } from "./intervention.js";
+import { drawLayers } from "./layers.js";
 import { readableText } from "./text.js";
 import { drawTranslation } from "./translation.js";
 import { drawVerdict } from "./verdict.js";
@@ -14,7 +17,7 @@ import { drawVerdict } from "./verdict.js";
 export const DRAWINGS = {
   translation: drawTranslation, attention: drawAttention, search: drawSearch,
   hmm: drawHmm, stacks: drawStacks, gates: drawGates, curves: drawCurves,
-  verdict: drawVerdict, compare: drawComparison,
+  verdict: drawVerdict, influence: drawInfluence, layers: drawLayers, intervention: drawIntervention, compare: drawComparison,
 };
 
 export function showSaved(place, saved) {

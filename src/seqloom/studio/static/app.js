@@ -108,7 +108,7 @@ function begin(found) {
 
 function view(found) {
   const { state } = app;
-  const error = documents.error("model") ?? documents.error("main") ?? documents.error("verdict");
+  const error = documents.error("model") ?? documents.error("main") ?? documents.error("verdict") ?? documents.error("intervention");
   if (error) return html`<div class="error" role="alert"><p>${error.message}</p>${error.hint ? html`<p class="muted">${error.hint}</p>` : nothing}</div>`;
   if (state.view === "compare") return compareView(state, documents);
   const shown = documents.get("main");
@@ -116,7 +116,7 @@ function view(found) {
   if (!DRAWINGS[shown.view]) return nothing;
   const more = {
     alternatives: documents.fresh("alternatives"), free: documents.fresh("free"), alignmentHead: found.alignment_head,
-    verdict: documents.fresh("verdict"),
+    verdict: documents.fresh("verdict"), intervention: documents.fresh("intervention"), changeable: found.changeable,
     others: documents.fresh("other-curves") ? [documents.fresh("other-curves")] : [],
   };
   return DRAWINGS[shown.view](shown, state, set, act, more);

@@ -6,7 +6,7 @@ import { readableText, tokenLabel } from "./text.js";
 import { toAddress } from "./state.js";
 import { command, python, savePage, savePng, saveSvg } from "./share.js";
 
-const TABS = [["translate", "Translate"], ["attention", "Attention"], ["search", "Search"], ["hmm", "Hidden states"], ["stacks", "Stacks"], ["gates", "Gates"], ["compare", "Two models"], ["curves", "A run"]];
+const TABS = [["translate", "Translate"], ["attention", "Attention"], ["search", "Search"], ["hmm", "Hidden states"], ["stacks", "Stacks"], ["gates", "Gates"], ["influence", "Influence"], ["layers", "Layers"], ["compare", "Two models"], ["curves", "A run"]];
 const KINDS = { cross: "Output to source", encoder: "Encoder", decoder: "Decoder" };
 
 export function header(app, model, act) {
@@ -19,7 +19,7 @@ export function header(app, model, act) {
   };
   return html`<header class="top">
     <div class="brand"><span>seqloom</span> studio</div>
-    <label>Run ${pick(app, state.run, run => act.set({ run, prefix: [], candidate: null, place: null, head: null, kind: null, checkpoint: null, cell: null, node: null }))}</label>
+    <label>Run ${pick(app, state.run, run => act.set({ run, prefix: [], candidate: null, place: null, head: null, kind: null, off: [], pins: [], checkpoint: null, cell: null, node: null }))}</label>
     ${state.view === "compare" || state.view === "curves" ? html`<label>${state.view === "compare" ? "and" : "with"} ${pick(app, state.other, other => act.set({ other }), state.view === "curves")}</label>` : nothing}
     <nav class="tabs" aria-label="Views">${TABS.filter(([view]) => views.has(view)).map(([view, name]) => html`<a href=${toAddress({ ...state, view })}
       aria-current=${state.view === view ? "page" : nothing} @click=${event => go(event, view)}>${name}</a>`)}</nav>
@@ -93,7 +93,7 @@ function source(app, model, act) {
   const steps = model.checkpoints;
   return html`<div class="source"><label for="source">Source text</label>
     <textarea id="source" rows="2" dir="auto" spellcheck="false" .value=${state.text ?? ""}
-      @input=${event => act.set({ text: event.target.value, prefix: [], candidate: null, place: null, node: null, step: null, cell: null })}></textarea></div>
+      @input=${event => act.set({ text: event.target.value, prefix: [], candidate: null, off: [], pins: [], place: null, node: null, step: null, cell: null })}></textarea></div>
     ${steps.length > 1 ? html`<div class="controls"><label class="slider"><span>Checkpoint <output>${state.checkpoint ?? `${model.checkpoint} (best)`}</output></span>
       <input type="range" min="0" max=${steps.length} .value=${String(state.checkpoint ? steps.indexOf(state.checkpoint) : steps.length)}
         @input=${event => act.set({ checkpoint: steps[Number(event.target.value)] ?? null, place: null })}></label></div>` : nothing}`;

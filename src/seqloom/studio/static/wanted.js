@@ -40,6 +40,9 @@ function fieldsOf(state, documents, wanted, ofRun) {
     wanted.verdict = ofRun("verdict", compacted({ ...base, target: state.candidate, beam: state.beam }));
   }
   if (state.view === "search" || state.view === "stacks") return compacted({ ...base, beam: state.beam });
+  if (state.view === "attention" && (state.off?.length || state.pins?.length)) {
+    wanted.intervention = ofRun("intervention", compacted({ ...base, off: state.off, pins: state.pins }));
+  }
   if (state.view === "attention") return compacted({ ...base, kind: state.kind, target_tokens: forcedTarget(state, documents, wanted, ofRun) });
   return compacted(base);
 }
