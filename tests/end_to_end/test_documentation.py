@@ -113,7 +113,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "seqloom studio runs/lstm-last": "starts a server; see tests/unit/studio and tests/browser",
     },
     "docs/reference/survival.md": {"seqloom data make": "kills a process; see test_kill_and_resume.py"},
-    "docs/guides/techniques.md": {"python benchmarks/": _BENCHMARK},
+    **{f"docs/guides/{page}.md": {"python benchmarks/": _BENCHMARK} for page in ("tasks", "techniques")},
     **{f"docs/notes/{page}.md": {"seqloom lab run": _LAB} for page in _NOTES_WITH_LABS},
     "docs/guides/training.md": {"seqloom train --config recipes/": "needs Multi30k, and minutes"},
 }
