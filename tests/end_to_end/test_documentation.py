@@ -69,7 +69,7 @@ _RECORDINGS = "needs recordings and their features; see test_speech.py"
 NOT_RUN: dict[str, dict[str, str]] = {
     "README.md": {"make demo": _MAKE},
     "CONTRIBUTING.md": {"make setup": _MAKE, ".venv/bin/": "needs a checkout with its environment"},
-    "docs/guides/documents.md": {"seqloom data make gettext": "needs the path of Django, and minutes"},
+    "docs/guides/documents.md": {"pip install --no-deps": "downloads packages and trains for an hour"},
     "docs/reference/architecture.md": {"class StepModel(Protocol)": "a part of types.py"},
     "docs/guides/data.md": {"seqloom data get": "downloads; see tests/unit/data/test_datasets.py"},
     "docs/guides/comparing.md": {
