@@ -94,6 +94,8 @@ class Benchmark:
             tails = [median([pair[i].milliseconds(0.95) for pair in pairs]) for i in (0, 1)]
             ratios = [a.sentences_per_second / b.sentences_per_second for a, b in pairs]
             note = f"{rates[0]:.0f} and {rates[1]:.0f} sentences/s; {min(ratios):.1f}–{max(ratios):.1f}"
+            spent = [median([pair[i].processor_ms for pair in pairs]) for i in (0, 1)]
+            note += f"; processor time {spent[0]:.1f} and {spent[1]:.1f} ms per sentence"
             yield Measured("plain", f"{name}: speed-up", median(ratios), goal, note=note)
             tail = median([a.milliseconds(0.95) / b.milliseconds(0.95) for a, b in pairs])
             note = f"{tails[0]:.0f} and {tails[1]:.0f} ms"

@@ -39,13 +39,21 @@ class Served:
     port: int
     process: subprocess.Popen[bytes]
 
+    def processor_seconds(self) -> float:
+        """Return the processor time of the process and its workers so far."""
+        ticks = 0
+        for one in self._pids():
+            fields = Path(f"/proc/{one}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def _pids(self) -> list[str]:
+        pid = str(self.process.pid)
+        return [pid, *Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
     def resident_bytes(self) -> int:
         """Return the memory of the process and its workers."""
-        pid = self.process.pid
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-        pages = [
-            int(Path(f"/proc/{one}/statm").read_text(encoding="ascii").split()[1]) for one in [pid, *children]
-        ]
+        pages = [int(Path(f"/proc/{one}/statm").read_text(encoding="ascii").split()[1]) for one in self._pids()]
         return sum(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -108,7 +116,13 @@ class Outcome:
 
     rows: list[Row]
     wrong: int  # responses with another output than offline
-    per_request: int = 1  # sentences
+    per_request: int  # sentences
+    processor_seconds: float  # of the server
+
+    @property
+    def processor_ms(self) -> float:
+        """Processor time of the server per sentence, which depends little on other programs."""
+        return 1e3 * self.processor_seconds / (len(self.good) * self.per_request)
 
     @property
     def good(self) -> list[Row]:
@@ -165,7 +179,9 @@ class Bench:
             ("/translate", json.dumps({"q": group[0] if per_request == 1 else group, **fields}))
             for group in groups
         ]
+        before = server.processor_seconds()
         rows = send(self.work, {"port": server.port, "requests": requests, **options})
+        spent = server.processor_seconds() - before
         if not any(row.status == 200 for row in rows):
             raise SeqloomError(
                 f"{server.name} answers no request.", f"code {rows[0].status}: {rows[0].content[:200]}"
@@ -176,7 +192,7 @@ class Bench:
                 found = json.loads(row.content)["translatedText"]
                 outputs = [one.strip() for one in (found if isinstance(found, list) else [found])]
                 wrong += outputs != [self.expected[line] for line in groups[row.request]]
-        return Outcome(rows, wrong, per_request)
+        return Outcome(rows, wrong, per_request, spent)
 
 
 def send(work: Path, task: Mapping[str, object]) -> list[Row]:

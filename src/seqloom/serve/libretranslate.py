@@ -138,6 +138,8 @@ class LibreTranslate:
     async def _translate_parts(
         self, parts: Sequence[_Part], asked: _Asked, caller: Caller
     ) -> list[Sequence[TranslatedText | None]]:
+        if len(parts) == 1:
+            return [await self._translate_part(parts[0], asked, caller)]
         tasks = [asyncio.create_task(self._translate_part(part, asked, caller)) for part in parts]
         try:
             return await asyncio.gather(*tasks)
