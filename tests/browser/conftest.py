@@ -61,7 +61,7 @@ def open_page(browser: Browser, studio: StudioServer) -> Iterator[OpenPage]:
         page.on("dialog", lambda dialog: (faults.append("dialog"), dialog.dismiss()))
         page.on("request", lambda r: None if _is_ours(r.url, studio) else faults.append(r.url))
         page.goto(studio.address + state)
-        page.wait_for_selector("#source, .charts")
+        page.wait_for_selector("#source, .charts, .plane")
         return page
 
     yield open_it

@@ -21,6 +21,8 @@ VIEWS = {
     "search": ("transformer", ".tree"),
     "influence": ("transformer", ".heatmap"),
     "layers": ("transformer", ".lens"),
+    "embeddings": ("transformer", ".plane"),
+    "positions": ("transformer", ".heatmap"),
     "gates": ("lstm", ".heatmap"),
     "hmm": ("hmm", ".trellis"),
     "stacks": ("phrase", ".phrases"),

@@ -17,7 +17,7 @@ from seqloom.cli.inspect_confusion import confusion
 from seqloom.cli.inspect_gains import Depth, Gain, GainActivation, show_fresh
 from seqloom.cli.inspect_gates import gates
 from seqloom.cli.inspect_hmm import hmm
-from seqloom.cli.inspect_influence import influence, intervention, layers
+from seqloom.cli.inspect_influence import embeddings, influence, intervention, layers
 from seqloom.cli.inspect_mask import mask
 from seqloom.cli.inspect_positions import positions
 from seqloom.cli.inspect_search import search
@@ -45,6 +45,7 @@ app.command(cls=Command)(gates)
 app.command(cls=Command)(influence)
 app.command(cls=Command)(layers)
 app.command(cls=Command)(intervention)
+app.command(cls=Command)(embeddings)
 app.command(cls=Command)(positions)
 app.command(cls=Command)(mask)
 app.command(cls=Command)(search)

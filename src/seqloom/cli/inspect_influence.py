@@ -1,4 +1,4 @@
-"""`seqloom inspect influence`, `seqloom inspect layers` and `seqloom inspect intervention`."""
+"""`seqloom inspect influence`, `layers`, `intervention` and `embeddings`."""
 
 from __future__ import annotations
 
@@ -111,6 +111,36 @@ def intervention(
         return
     for name in ("free", "changed"):
         print(f"{name}: {found[name]['text']} (log P {found[name]['log_prob']:.3f})")
+
+
+def embeddings(
+    run: Run,
+    token: Annotated[
+        str | None,
+        typer.Option(metavar="TOKEN", help="Token whose neighbours are listed, spelled as in outputs."),
+    ] = None,
+    side: Annotated[str, typer.Option(metavar="NAME", help="Vocabulary: source or target.")] = "source",
+    json_: Json = False,
+    checkpoint: Checkpoint = None,
+    device: Device = "auto",
+) -> None:
+    """Show nearest neighbours among the embeddings.
+
+    With --json, also the projection of the embeddings to their first two principal components.
+
+    Example:
+      seqloom inspect embeddings runs/de-en --token "▁house" --side target
+    """
+    if token is None and not json_:
+        raise SeqloomError("Give a token whose neighbours to list.", 'e.g. --token "▁house", or --json')
+    given = {"side": side, "token": token, "checkpoint": checkpoint}
+    found = _document(run, "embeddings", given, device, json_)
+    if found is None:
+        return
+    table = new_table("token", "cosine", right=("cosine",))
+    for one in found["neighbours"]:
+        table.add_row(one["token"], f"{one['cosine']:.4f}")
+    print_tables(table)
 
 
 def _pair(text: str, separator: str, option: str) -> list[int]:

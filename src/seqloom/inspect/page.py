@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "web"
 # Documents that web/page.js draws, and the modules, each after those that it imports.
 VIEWS = frozenset(
     {"translation", "attention", "search", "hmm", "stacks", "gates", "curves", "verdict", "compare"}
-    | {"influence", "layers", "intervention"}
+    | {"influence", "layers", "intervention", "embeddings", "positions"}
 )
 _CHARTS = ("lit-html", "text", "parts", "heatmap", "charts")
 _DRAWINGS = (
@@ -31,6 +31,7 @@ _DRAWINGS = (
     "statistical",
     "gates",
     "compare",
+    "embeddings",
 )
 _MODULES = (*_CHARTS, *_DRAWINGS, "page")
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./[\w-]+\.js";\n', re.MULTILINE)

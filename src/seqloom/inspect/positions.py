@@ -50,6 +50,7 @@ class PositionTables(Inspection):
     def to_dict(self) -> dict[str, Any]:
         """Return all tables."""
         return {
+            "view": "positions",
             "version": VERSION,
             "length": self.length,
             "vectors": _rounded(self.vectors),

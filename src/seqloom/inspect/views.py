@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
+from torch import nn
 
 from seqloom.decode.scoring import ForcedScorer
 from seqloom.errors import SeqloomError, unknown
+from seqloom.inspect.embeddings import EmbeddingsOptions, embeddings, has_embeddings
 from seqloom.inspect.facts import example_source, long_example_source
 from seqloom.inspect.gates import gate_trace, has_gates
 from seqloom.inspect.heads import HeadAttention, head_attention
@@ -16,6 +18,7 @@ from seqloom.inspect.influence import has_influence, influence
 from seqloom.inspect.intervention import InterventionOptions, cross_attentions, intervention
 from seqloom.inspect.labels import END
 from seqloom.inspect.layers import has_layers, layer_outputs
+from seqloom.inspect.positions import TREE, position_tables
 from seqloom.inspect.searchtree import SearchTree, search_tree
 from seqloom.inspect.selfattention import check_is_distribution, default_kind, has_side, self_attention
 from seqloom.inspect.stacks import stack_search
@@ -78,6 +81,12 @@ class ScoreOptions(TextOptions):
     """A text and a target to score."""
 
     target: str = Field(description="target text")
+
+
+class PositionOptions(Settings):
+    """A number of positions."""
+
+    length: int = Field(32, ge=2, le=512, description="number of positions")
 
 
 class ModelOptions(Settings):
@@ -151,6 +160,20 @@ def _layers(viewed: ViewedRun, options: TargetOptions) -> Document:
     return layer_outputs(viewed.opened(options.checkpoint), options.text, options.chosen)
 
 
+def _positions(viewed: ViewedRun, options: PositionOptions) -> Document:
+    model = viewed.opened().model
+    if not isinstance(model, nn.Module):
+        raise SeqloomError(f"The model of {viewed.name} has no positions.", "use a Transformer")
+    return position_tables(model, length=options.length, text=TREE[0], heads=TREE[1]).to_dict()
+
+
+def _has_positions(viewed: ViewedRun) -> bool:
+    try:
+        return bool(_positions(viewed, PositionOptions(length=2)))
+    except SeqloomError:
+        return False
+
+
 def _score(viewed: ViewedRun, options: ScoreOptions) -> Document:
     """Return the log-probability of every token of a given target."""
     translator = viewed.torch_translator(options.checkpoint)
@@ -188,7 +211,7 @@ def _model(viewed: ViewedRun, options: ModelOptions) -> Document:
         "use": use_of(config),
         "checkpoint": viewed.checkpoint_name(),
         "checkpoints": [f"step-{step}" for step in run.checkpoints().steps()],
-        "views": _views_of(opened, kinds),
+        "views": _views_of(viewed, opened, kinds),
         "attention": kinds,
         "changeable": "cross" in kinds and bool(cross_attentions(viewed.torch_translator())),
         "alignment_head": None if head is None else [head.layer, head.head],
@@ -199,7 +222,7 @@ def _model(viewed: ViewedRun, options: ModelOptions) -> Document:
     }
 
 
-def _views_of(opened: LoadedRun, kinds: Sequence[str]) -> list[str]:
+def _views_of(viewed: ViewedRun, opened: LoadedRun, kinds: Sequence[str]) -> list[str]:
     """Return the views that this model has."""
     model, translates = opened.model, use_of(opened.config) == "translate"
     own_search, text = isinstance(model, HasTranslator), not opened.tokenizers.frames
@@ -212,6 +235,8 @@ def _views_of(opened: LoadedRun, kinds: Sequence[str]) -> list[str]:
         "gates": text and has_gates(opened),
         "influence": has_influence(opened),
         "layers": has_layers(opened),
+        "embeddings": has_embeddings(opened),
+        "positions": text and _has_positions(viewed),
         "curves": any(line["kind"] in ("train", "valid") for line in opened.run.metrics()),
     }
     return [name for name, has in found.items() if has]
@@ -252,6 +277,10 @@ VIEWS: dict[str, View] = {
     "gates": _view(TargetOptions, _gates),
     "influence": _view(TargetOptions, _influence),
     "layers": _view(TargetOptions, _layers),
+    "embeddings": _view(
+        EmbeddingsOptions, lambda viewed, given: embeddings(viewed.opened(given.checkpoint), given)
+    ),
+    "positions": _view(PositionOptions, _positions),
     "intervention": _view(InterventionOptions, intervention),
     "curves": _view(ModelOptions, _curves),
 }

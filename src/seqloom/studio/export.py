@@ -25,6 +25,8 @@ _VIEW_NAMES = {
     "gates": "Gates",
     "influence": "Influence",
     "layers": "Layers",
+    "embeddings": "Embeddings",
+    "positions": "Positions",
     "compare": "Two models",
     "curves": "A run",
 }
@@ -73,7 +75,7 @@ def _default_pages(viewed: Mapping[str, ViewedRun], name: str, text: str | None)
     model = document(viewed[name], "model", {})
     text = text or model["example"]
     views = ["translate" if view == "translation" else view for view in model["views"]]
-    if not text and views != ["curves"]:
+    if not text and {*views} - {"curves", "embeddings", "positions"}:
         raise SeqloomError(f"The data of {name} is gone, so there is no text to show.", "give one with --text")
     return [
         _page(viewed, {"view": view, "run": name, "text": text}, {"heading": f"{name}: {_VIEW_NAMES[view]}"})
@@ -88,8 +90,10 @@ def _page(
     view, run = state["view"], viewed[state["run"]]
     fields = {key: state[key] for key in ("text", "checkpoint") if key in state}
     more: dict[str, Document] = {}
-    if view == "curves":
-        main = document(run, "curves", {})
+    if view in ("curves", "positions"):
+        main = document(run, view, {})
+    elif view == "embeddings":
+        main = document(run, view, _some(state, {"side": "side", "token": "token", "checkpoint": "checkpoint"}))
     elif view == "compare":
         main = _compared([run, viewed[state["other"]]], {**fields, **_some(state, {"beam": "beam"})})
     elif view == "translate":
@@ -108,7 +112,7 @@ def _page(
             changes = _some(state, {"off": "off", "pins": "pins"})
             more["intervention"] = document(run, "intervention", {**fields, **changes})
     heading, paragraph = words["heading"], words.get("paragraph", "")
-    source = state.get("text", "") if view != "curves" else ""
+    source = state.get("text", "") if view not in ("curves", "embeddings", "positions") else ""
     shown = {"heading": heading, "paragraph": paragraph, "source": source}
     return {**shown, "document": main, "more": more, "state": dict(state)}
 

@@ -22,7 +22,18 @@ _LARGEST = 1_000_000  # bytes of a file
 
 Need = Literal["translation", "search", "attention", "no-attention", "hmm", "stacks", "gates"]
 View = Literal[
-    "translate", "attention", "search", "hmm", "stacks", "gates", "influence", "layers", "compare", "curves"
+    "translate",
+    "attention",
+    "search",
+    "hmm",
+    "stacks",
+    "gates",
+    "influence",
+    "layers",
+    "embeddings",
+    "positions",
+    "compare",
+    "curves",
 ]
 
 
@@ -71,6 +82,8 @@ class PageState(Settings):
     checkpoint: str | None = Field(None, description="name of a checkpoint")
     off: tuple[tuple[int, int], ...] = Field((), description="heads to switch off, as layer and head from 0")
     pins: tuple[tuple[int, int], ...] = Field((), description="places of the output pinned to source tokens")
+    side: Literal["source", "target"] | None = Field(None, description="vocabulary of the embeddings")
+    token: str | None = Field(None, description="token whose neighbours are listed")
     candidate: str | None = Field(None, description="translation to judge")
 
 

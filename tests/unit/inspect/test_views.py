@@ -117,14 +117,18 @@ def test_attention_of_forced_tokens_is_that_of_their_text(viewed: ViewedRun) -> 
     [
         (
             "transformer",
-            ["translation", "attention", "search", "influence", "layers", "curves"],
+            ["translation", "attention", "search", "influence", "layers", "embeddings", "positions", "curves"],
             ["cross", "encoder", "decoder"],
         ),
-        ("lstm", ["translation", "attention", "search", "gates", "influence", "curves"], ["cross"]),
+        (
+            "lstm",
+            ["translation", "attention", "search", "gates", "influence", "embeddings", "curves"],
+            ["cross"],
+        ),
         ("hmm", ["translation", "attention", "search", "hmm", "curves"], ["cross"]),
         ("phrase", ["translation", "stacks", "curves"], []),
-        ("lm", ["attention", "curves"], ["decoder"]),
-        ("mlm", ["attention", "curves"], ["encoder"]),
+        ("lm", ["attention", "embeddings", "positions", "curves"], ["decoder"]),
+        ("mlm", ["attention", "positions", "curves"], ["encoder"]),
         ("hmm-lm", ["hmm", "curves"], []),
     ],
 )
@@ -133,7 +137,7 @@ def test_every_view_of_a_model_has_a_document(name: str, views: list[str], atten
     model = document(viewed, "model", {})
     assert (model["views"], model["attention"], model["name"]) == (views, attention, name)
     for view in views:
-        found = document(viewed, view, {} if view == "curves" else {"text": TEXT})
+        found = document(viewed, view, {} if view in ("curves", "embeddings", "positions") else {"text": TEXT})
         assert found["view"] == view and found["version"] == 1
         assert json.loads(document_text(found))
 

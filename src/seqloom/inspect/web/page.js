@@ -4,6 +4,7 @@ import { html, nothing, render } from "./lit-html.js";
 import { drawAttention } from "./attention.js";
 import { drawComparison } from "./compare.js";
 import { drawCurves } from "./curves.js";
+import { drawEmbeddings, drawPositions } from "./embeddings.js";
 import { drawGates } from "./gates.js";
 import { drawSearch } from "./search.js";
 import { drawHmm, drawStacks } from "./statistical.js";
@@ -17,7 +18,8 @@ import { drawVerdict } from "./verdict.js";
 export const DRAWINGS = {
   translation: drawTranslation, attention: drawAttention, search: drawSearch,
   hmm: drawHmm, stacks: drawStacks, gates: drawGates, curves: drawCurves,
-  verdict: drawVerdict, influence: drawInfluence, layers: drawLayers, intervention: drawIntervention, compare: drawComparison,
+  verdict: drawVerdict, influence: drawInfluence, layers: drawLayers, intervention: drawIntervention,
+  embeddings: drawEmbeddings, positions: drawPositions, compare: drawComparison,
 };
 
 export function showSaved(place, saved) {

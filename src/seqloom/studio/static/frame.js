@@ -6,7 +6,7 @@ import { readableText, tokenLabel } from "./text.js";
 import { toAddress } from "./state.js";
 import { command, python, savePage, savePng, saveSvg } from "./share.js";
 
-const TABS = [["translate", "Translate"], ["attention", "Attention"], ["search", "Search"], ["hmm", "Hidden states"], ["stacks", "Stacks"], ["gates", "Gates"], ["influence", "Influence"], ["layers", "Layers"], ["compare", "Two models"], ["curves", "A run"]];
+const TABS = [["translate", "Translate"], ["attention", "Attention"], ["search", "Search"], ["hmm", "Hidden states"], ["stacks", "Stacks"], ["gates", "Gates"], ["influence", "Influence"], ["layers", "Layers"], ["embeddings", "Embeddings"], ["positions", "Positions"], ["compare", "Two models"], ["curves", "A run"]];
 const KINDS = { cross: "Output to source", encoder: "Encoder", decoder: "Decoder" };
 
 export function header(app, model, act) {
@@ -19,7 +19,7 @@ export function header(app, model, act) {
   };
   return html`<header class="top">
     <div class="brand"><span>seqloom</span> studio</div>
-    <label>Run ${pick(app, state.run, run => act.set({ run, prefix: [], candidate: null, place: null, head: null, kind: null, off: [], pins: [], checkpoint: null, cell: null, node: null }))}</label>
+    <label>Run ${pick(app, state.run, run => act.set({ run, prefix: [], candidate: null, place: null, head: null, kind: null, token: null, off: [], pins: [], checkpoint: null, cell: null, node: null }))}</label>
     ${state.view === "compare" || state.view === "curves" ? html`<label>${state.view === "compare" ? "and" : "with"} ${pick(app, state.other, other => act.set({ other }), state.view === "curves")}</label>` : nothing}
     <nav class="tabs" aria-label="Views">${TABS.filter(([view]) => views.has(view)).map(([view, name]) => html`<a href=${toAddress({ ...state, view })}
       aria-current=${state.view === view ? "page" : nothing} @click=${event => go(event, view)}>${name}</a>`)}</nav>
@@ -81,7 +81,7 @@ function shareMenu(app, act) {
 export function controls(app, model, act) {
   const { state } = app;
   return html`<h1 class="muted small">${model.architecture} · ${state.checkpoint ?? model.checkpoint}</h1>
-    ${state.view === "curves" ? nothing : source(app, model, act)}
+    ${["curves", "embeddings", "positions"].includes(state.view) ? nothing : source(app, model, act)}
     ${state.view === "translate" ? options(app, model, act) : nothing}
     ${state.view === "attention" && model.attention.length > 1 ? html`<div class="controls">${choice("Kind of attention", model.attention.map(kind => [kind, KINDS[kind]]),
       state.kind ?? model.attention[0], kind => act.set({ kind, cell: null }))}</div>` : nothing}

@@ -8,7 +8,13 @@ const quoted = text => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'"
 export function command(state, folder, target) {
   const view = { translate: "translation" }[state.view] ?? state.view;
   const words = ["seqloom", "inspect", view, quoted(folder)];
-  if (view === "curves") return `seqloom inspect curves ${quoted(folder)} --json`;
+  if (view === "curves" || view === "positions") return `seqloom inspect ${view} ${quoted(folder)} --json`;
+  if (view === "embeddings") {
+    if (state.token) words.push("--token", quoted(state.token));
+    if (state.side) words.push("--side", quoted(state.side));
+    if (state.checkpoint) words.push("--checkpoint", quoted(state.checkpoint));
+    return [...words, "--json"].join(" ");
+  }
   words.push(quoted(state.text ?? ""));
   const options = {
     translation: { "--beam": state.beam, "--nbest": state.nbest, "--length-penalty": state.penalty, "--temperature": state.temperature, "--seed": state.temperature == null ? null : state.seed },

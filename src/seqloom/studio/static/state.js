@@ -15,7 +15,7 @@ const LIST = value => {
 const KINDS = {
   view: TEXT, run: TEXT, other: TEXT, text: TEXT, prefix: LIST, place: LIST, beam: NUMBER, nbest: NUMBER, penalty: NUMBER, temperature: NUMBER,
   seed: NUMBER, require: TEXT, forbid: TEXT, kind: TEXT, head: LIST, drawing: TEXT, words: FLAG, step: NUMBER, node: NUMBER,
-  hidePruned: FLAG, gateLayer: NUMBER, checkpoint: TEXT, candidate: TEXT, off: LIST, pins: LIST, large: FLAG, present: FLAG, lesson: NUMBER,
+  hidePruned: FLAG, gateLayer: NUMBER, checkpoint: TEXT, candidate: TEXT, side: TEXT, token: TEXT, off: LIST, pins: LIST, large: FLAG, present: FLAG, lesson: NUMBER,
 };
 
 export function fromAddress(hash) {

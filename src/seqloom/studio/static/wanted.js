@@ -15,7 +15,9 @@ export function wantedDocuments(state, documents) {
     if (state.other) wanted["other-curves"] = ofRun("curves", {}, state.other);
     return wanted;
   }
-  if (!text.trim()) return wanted;
+  if (state.view === "embeddings") wanted.main = ofRun("embeddings", compacted({ side: state.side, token: state.token, checkpoint: state.checkpoint }));
+  if (state.view === "positions") wanted.main = ofRun("positions", {});
+  if (!text.trim() || wanted.main) return wanted;
   if (state.view === "translate") translate(state, documents, wanted, ofRun);
   else if (state.view === "compare") compare(state, documents, wanted, ofRun);
   else wanted.main = ofRun(state.view, fieldsOf(state, documents, wanted, ofRun));
