@@ -55,6 +55,7 @@ def page(lab: Lab[Any, Any], result: LabResult | None) -> str:
         f"**Method.** {lab.method}",
         f"**Criterion.** {lab.criterion}",
         *([] if result is None else outcome(lab, result)),
+        *([f"The numbers are stored. To measure them again: `{lab.measured_by}`"] if lab.measured_by else []),
         "## Change this and look again",
         "\n".join(f"- `{run_command(lab, one.settings)}`: {one.question}" for one in lab.variations),
         "## Exercise",

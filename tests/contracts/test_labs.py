@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.mathtext import MathTextParser
 
-from seqloom.inspect.picture import STYLES
+from seqloom.inspect.picture import PAGE, STYLES
 from seqloom.labs.framework.choice import settings_of
 from seqloom.labs.framework.discovery import labs
 from seqloom.labs.framework.lab import Lab, Verdict
@@ -67,7 +67,7 @@ def test_a_reduced_run_can_be_judged_stored_and_shown(lab: Lab[Any, Any], tmp_pa
     assert {len(row) for row in table.rows} == {len(table.columns)}
 
     figure = Figure()
-    lab.draw(result.numbers, figure, "page")
+    lab.draw(result.numbers, figure, PAGE)
     assert all(panel.has_data() and panel.get_xlabel() for panel in figure.axes)
 
 

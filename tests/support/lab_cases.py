@@ -142,6 +142,30 @@ def _memory(simple: int, lstm: int, seeds: int = 3) -> dict[str, Any]:
     return {"distances": distances, "accuracy": {kind: [row] * seeds for kind, row in rows.items()}}
 
 
+def _score(value: float) -> dict[str, float]:
+    return {"value": value, "low": value - 1, "high": value + 1}
+
+
+_ORIGIN = {"command": "python", "date": "2026-11-16", "machine": "one thread", "options": "tiny"}
+
+
+def _data_size(*neural: float) -> dict[str, Any]:
+    """Return numbers with the scores 10 and 20 of the statistical model, and these of the neural one."""
+    scores = {"statistical": [_score(10.0), _score(20.0)], "neural": [*map(_score, neural)]}
+    return {**_ORIGIN, "pairs": [500, 2000], **scores}
+
+
+def _pretraining(both: float) -> dict[str, Any]:
+    scores = {"random": _score(10.0), "encoder": _score(12.0), "both": _score(both)}
+    return {**_ORIGIN, "judged": "both", "baseline": "random", **scores}
+
+
+def _scan(sinusoidal: float, learned: float) -> dict[str, Any]:
+    length = {"sinusoidal": sinusoidal, "learned": learned}
+    scores = {"simple": _score(99.0), "length": length, "jump": length}
+    return {**_ORIGIN, "split": "length", "judged": [*length], **scores}
+
+
 CASES = {
     "vanish": LabCase(
         settings={"width": 8, "steps": 12, "sentences": 1},
@@ -253,4 +277,12 @@ CASES = {
         not_here=_memory(15, 50),
         verdict=Verdict.NOT_HERE,  # after two updates
     ),
+    "data-size": LabCase(
+        holds=_data_size(5.0, 25.0),
+        in_part=_data_size(9.0, 25.0),
+        not_here=_data_size(11.0, 25.0),
+        verdict=Verdict.IN_PART,  # the intervals with 29,000 pairs overlap
+    ),
+    "pretraining": LabCase(holds=_pretraining(15.0), in_part=_pretraining(14.0), not_here=_pretraining(11.0)),
+    "scan": LabCase(holds=_scan(0.0, 19.0), in_part=_scan(0.0, 21.0), not_here=_scan(21.0, 21.0)),
 }

@@ -135,6 +135,8 @@ def run(
     for lab, settings in plans:
         if not json_:
             print_tables(f"{lab.name}: {lab.claim}.", f"  Criterion: {lab.criterion}")
+            if full and lab.measured_by:
+                print_tables(f"  The numbers are stored. To measure them again, run: {lab.measured_by}")
         try:
             result, reused = run_or_reuse(lab, settings, store, again=again)
         except KeyboardInterrupt:

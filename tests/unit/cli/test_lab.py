@@ -162,3 +162,12 @@ def test_plot_and_notebook_write_files(
         if cell["cell_type"] == "code":
             exec(cell["source"], space)
     assert "result" in space
+
+
+def test_a_lab_with_stored_numbers_names_its_command(command: Command, tmp_path: Path) -> None:
+    done = command("lab", "run", "data-size", "--full", "--out", tmp_path)
+    assert done.code == 0
+    assert "benchmarks/learning_curve.py" in done.out.split("Verdict")[0]
+    done = command("lab", "run", "data-size", "--set", "smallest=30000", "--out", tmp_path)
+    assert done.code == 2
+    assert "training pairs" in done.err

@@ -110,6 +110,7 @@ class Lab(ABC, Generic[S, N]):
     numbers: ClassVar[type[Numbers]]
     full: ClassVar[Mapping[str, object]] = {}
     trains: ClassVar[bool] = False
+    measured_by: ClassVar[str] = ""  # command that measures stored numbers again, for labs that take hours
 
     @abstractmethod
     def run(self, settings: S) -> N:

@@ -117,12 +117,20 @@ def _page(number: int, lab: Lab[Any, Any], result: LabResult | None) -> str:
 <h3>Criterion</h3><p>{escape(lab.criterion[0].upper() + lab.criterion[1:])}</p>
 {_outcome(lab, result)}
 <h3>Run it yourself</h3><p>{_code(run_command(lab))} · about {lab.seconds:g} s of processor time</p>
+{_measured(lab)}
 <h3>Change this and look again</h3><ul>{variations}</ul>
 <div class="exercise"><h3>Exercise</h3><p>{escape(lab.exercise.question)}</p>
 <details><summary>Solution</summary><p>{escape(lab.exercise.solution)}</p></details></div>
 <p class="top"><a href="#top">Contents</a></p>
 </section>
 """
+
+
+def _measured(lab: Lab[Any, Any]) -> str:
+    """Return the command behind stored numbers; empty for labs that measure."""
+    if not lab.measured_by:
+        return ""
+    return f"<p>The numbers are stored. This command measures them again: {_code(lab.measured_by)}</p>"
 
 
 def _outcome(lab: Lab[Any, Any], result: LabResult | None) -> str:
