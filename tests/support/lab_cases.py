@@ -166,6 +166,27 @@ def _scan(sinusoidal: float, learned: float) -> dict[str, Any]:
     return {**_ORIGIN, "split": "length", "judged": [*length], **scores}
 
 
+def _aligned(attention: float, seeds: int = 3) -> dict[str, Any]:
+    rates = {"attention": attention, "IBM model 1": 0.07, "HMM": 0.01}
+    return {"aer": {kind: [rate] * seeds for kind, rate in rates.items()}}
+
+
+def _exploded(*unclipped: float) -> dict[str, Any]:
+    """Return numbers with these last losses without clipping; the first one is 100."""
+    losses = {"clipped": [[100.0, 2.4]] * len(unclipped), "not clipped": [[100.0, one] for one in unclipped]}
+    return {"losses": losses}
+
+
+def _bidirectional(forward: float, both: float, seeds: int = 3) -> dict[str, Any]:
+    return {"bound": 0.5, "accuracy": {"forward only": [forward] * seeds, "both directions": [both] * seeds}}
+
+
+def _pooling(last: float, pooled: float, seeds: int = 3) -> dict[str, Any]:
+    """Return numbers with these accuracies at the first of two positions."""
+    accuracy = {"last state": [[last, 1.0]] * seeds, "mean of states": [[pooled, 1.0]] * seeds}
+    return {"positions": [1, 2], "accuracy": accuracy}
+
+
 CASES = {
     "vanish": LabCase(
         settings={"width": 8, "steps": 12, "sentences": 1},
@@ -285,4 +306,32 @@ CASES = {
     ),
     "pretraining": LabCase(holds=_pretraining(15.0), in_part=_pretraining(14.0), not_here=_pretraining(11.0)),
     "scan": LabCase(holds=_scan(0.0, 19.0), in_part=_scan(0.0, 21.0), not_here=_scan(21.0, 21.0)),
+    "alignment-for-free": LabCase(
+        settings={"seeds": 1, "steps": 2, "width": 8, "pairs": 20},
+        holds=_aligned(0.1),
+        in_part=_aligned(0.2),
+        not_here=_aligned(0.26),
+        verdict=Verdict.NOT_HERE,  # after two updates
+    ),
+    "explode": LabCase(
+        settings={"seeds": 1, "steps": 20},
+        holds=_exploded(1e12, 200.0, 101.0),
+        in_part=_exploded(1e12, 200.0, 2.4),
+        not_here=_exploded(1e12, 2.4, 2.4),
+        verdict=Verdict.IN_PART,  # of one seed
+    ),
+    "bidirectional": LabCase(
+        settings={"seeds": 1, "steps": 2, "width": 8, "length": 4},
+        holds=_bidirectional(0.54, 0.95),
+        in_part=_bidirectional(0.54, 0.95, seeds=2),
+        not_here=_bidirectional(0.56, 0.95),
+        verdict=Verdict.NOT_HERE,  # after two updates
+    ),
+    "pooling": LabCase(
+        settings={"seeds": 1, "steps": 2, "width": 8, "length": 4},
+        holds=_pooling(0.8, 0.95),
+        in_part=_pooling(0.8, 0.95, seeds=2),
+        not_here=_pooling(0.81, 0.95),
+        verdict=Verdict.NOT_HERE,  # after two updates
+    ),
 }

@@ -18,7 +18,7 @@ from seqloom.labs.framework.lab import (
     Variation,
     Verdict,
 )
-from seqloom.labs.framework.stored import Score, StoredNumbers, measured
+from seqloom.labs.framework.stored import StoredNumbers, StoredScore, measured
 from seqloom.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ class DataSizeSettings(Settings):
 
 class DataSizeNumbers(StoredNumbers):
     pairs: list[int]
-    statistical: list[Score]
-    neural: list[Score]
+    statistical: list[StoredScore]
+    neural: list[StoredScore]
 
 
 class DataSize(Lab[DataSizeSettings, DataSizeNumbers]):

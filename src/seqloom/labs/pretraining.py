@@ -17,7 +17,7 @@ from seqloom.labs.framework.lab import (
     Variation,
     Verdict,
 )
-from seqloom.labs.framework.stored import Score, StoredNumbers, measured
+from seqloom.labs.framework.stored import StoredNumbers, StoredScore, measured
 from seqloom.settings import Settings
 
 if TYPE_CHECKING:
@@ -43,12 +43,12 @@ class PretrainingSettings(Settings):
 class PretrainingNumbers(StoredNumbers):
     judged: str
     baseline: str
-    random: Score
-    encoder: Score
-    both: Score
+    random: StoredScore
+    encoder: StoredScore
+    both: StoredScore
 
-    def of(self, start: str) -> Score:
-        """Score with random weights, a pre-trained encoder, or both sides pre-trained."""
+    def of(self, start: str) -> StoredScore:
+        """StoredScore with random weights, a pre-trained encoder, or both sides pre-trained."""
         return {"random": self.random, "encoder": self.encoder, "both": self.both}[start]
 
 

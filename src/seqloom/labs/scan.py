@@ -1,4 +1,4 @@
-"""A Transformer learns the distribution of its training data, and not the rule behind it."""
+"""A Transformer learns the distribution of its training data, and not its rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from seqloom.inspect.picture import BLUE, GREEN, VERMILLION, Style
+from seqloom.inspect.picture import BLUE, GREEN, Style
 from seqloom.labs.framework.lab import (
     LECTURE_9,
     Exercise,
@@ -17,7 +17,7 @@ from seqloom.labs.framework.lab import (
     Variation,
     Verdict,
 )
-from seqloom.labs.framework.stored import Score, StoredNumbers, measured
+from seqloom.labs.framework.stored import StoredNumbers, StoredScore, measured
 from seqloom.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class ScanSettings(Settings):
 class ScanNumbers(StoredNumbers):
     split: str
     judged: list[str]  # kinds of positions
-    simple: Score
+    simple: StoredScore
     length: dict[str, float]
     jump: dict[str, float]
 
@@ -114,8 +114,7 @@ class Scan(Lab[ScanSettings, ScanNumbers]):
         panel = figure.subplots()
         kinds = [*numbers.length]
         panel.bar(["sinusoidal,\nsimple split"], [numbers.simple.value], color=GREEN, label="same lengths")
-        colors = [VERMILLION if kind in numbers.judged else BLUE for kind in kinds]
-        panel.bar(kinds, [numbers.new[kind] for kind in kinds], color=colors, label=f"{numbers.split} split")
+        panel.bar(kinds, [numbers.new[kind] for kind in kinds], color=BLUE, label=f"{numbers.split} split")
         for kind in kinds:
             panel.annotate(
                 f"{numbers.new[kind]:.1f}",

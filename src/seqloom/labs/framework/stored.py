@@ -24,7 +24,7 @@ class StoredNumbers(Numbers):
         return f"Measured on {self.date}, {self.machine}, by {self.command}"
 
 
-class Score(Numbers):
+class StoredScore(Numbers):
     """A score and its 95 % bootstrap interval over the test lines."""
 
     value: float
@@ -34,7 +34,7 @@ class Score(Numbers):
     def __str__(self) -> str:
         return f"{self.value:.1f} [{self.low:.1f}, {self.high:.1f}]"
 
-    def above(self, other: Score) -> bool:
+    def above(self, other: StoredScore) -> bool:
         """Return whether the score is higher and the intervals do not overlap."""
         return self.low > other.high
 
