@@ -82,6 +82,8 @@ def read_testset(
             f"{first.file}, line {first.line} cannot be evaluated: {first.reason}.",
             "fix or remove the line; scores that skip lines are not comparable",
         )
+    if not examples and report.total:
+        raise report.no_pairs(name)
     if not examples:
         raise SeqloomError(f"{name} contains no lines to evaluate.")
     skipped = report.summary() if report.lines else ""

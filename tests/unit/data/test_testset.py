@@ -9,6 +9,7 @@ import pytest
 from seqloom.data.config import DataConfig
 from seqloom.data.testset import read_testset
 from seqloom.errors import SeqloomError
+from seqloom.languages import LanguagePair
 
 DATA = DataConfig()
 
@@ -108,3 +109,10 @@ def test_trees_are_read_with_their_sources(tmp_path: Path) -> None:
     grouped = read_testset(config, [file], group_by_source=True)
     assert (grouped.sources, grouped.heads) == (["a b", "c"], [(2, 0), (0,)])
     assert grouped.references == [["t1", "t3"], ["t2"]]
+
+
+def test_a_catalogue_in_other_languages_is_an_error_that_names_them(tmp_path: Path) -> None:
+    text = 'msgid ""\nmsgstr "Language: fr\\n"\n\nmsgid "a"\nmsgstr "b"\n'
+    file = write(tmp_path / "a.po", text)
+    with pytest.raises(SeqloomError, match=r"no pairs.*Languages of the files: \? to fr\."):
+        read_testset(DATA, [file], languages=LanguagePair("en", "de"))
