@@ -77,8 +77,10 @@ def test_a_search_reports_its_steps_and_stops_when_it_is_cancelled() -> None:
         def stop(partial: PartialOutput) -> None:
             process.cancel()
 
-        cancelled = await process.run(task, [Item(LINES[0] * 30, 180)], stop)
-        assert cancelled.outputs[0].error == "cancelled"
+        errors: list[str] = []
+        while "cancelled" not in errors and len(errors) < 20:  # on a busy machine a search may end first
+            errors.append((await process.run(task, [Item(LINES[0] * 30, 180)], stop)).outputs[0].error)
+        assert errors[-1] == "cancelled"
 
     with_process("transformer", test, engine="torch")
 
