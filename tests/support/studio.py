@@ -37,7 +37,7 @@ class StudioServer(NamedTuple):
 
     @property
     def token(self) -> str:
-        return self.address.partition("token=")[2]
+        return self.address.partition("token=")[2].partition("#")[0]
 
     def request(self, path: str, body: object = None, **headers: str) -> Reply:
         """Send a request as the page does; headers replace those that it sends."""

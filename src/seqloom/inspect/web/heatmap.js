@@ -4,6 +4,7 @@ import { html, nothing, svg } from "./lit-html.js";
 import { shortText } from "./text.js";
 
 const images = new WeakMap();
+const tops = new WeakMap();
 const BLUE = [37, 122, 219];
 const ORANGE = [208, 92, 16];
 
@@ -32,8 +33,10 @@ export function heatImage(rows, top) {
 }
 
 export function largest(rows, least = 0.05) {
+  if (tops.get(rows)?.least === least) return tops.get(rows).top;
   let top = least;
   for (const row of rows) for (const value of row) if (Math.abs(value) > top) top = Math.abs(value);
+  tops.set(rows, { least, top });
   return top;
 }
 

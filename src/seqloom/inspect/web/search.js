@@ -1,6 +1,6 @@
 // The search tree: kept, completed and pruned hypotheses, step by step.
 
-import { html, nothing, svg } from "./lit-html.js";
+import { html, nothing, render, svg } from "./lit-html.js";
 import { figureOf, slider } from "./parts.js";
 import { decimal, labelsOf, level, readableText, shortText, tokenLabel } from "./text.js";
 import { drawVerdict } from "./verdict.js";
@@ -68,6 +68,7 @@ function layout(doc) {
   const steps = Math.max(...doc.nodes.map(node => node.length));
   const found = { byId, places, steps, height: heights.reduce((sum, height) => sum + height, 0) * ROW + 10 };
   found.order = [...doc.nodes].sort((a, b) => a.winner - b.winner || (b.fate === "pruned") - (a.fate === "pruned"));
+  found.columns = Array.from({ length: steps + 1 }, (_, length) => ({ nodes: found.order.filter(one => one.length === length) }));
   layouts.set(doc, found);
   return found;
 }
@@ -80,7 +81,6 @@ function pathOf(place, node) {
 
 function tree(doc, place, step, node, ui, set) {
   const onPath = new Set(pathOf(place, node).map(one => one.id));
-  const seen = place.order.filter(one => one.length <= step && (!ui.hidePruned || one.fate !== "pruned"));
   const [width, height] = [(place.steps + 1) * COLUMN, place.height + BARS];
   const move = event => {
     const target = neighbour(place, node ?? doc.nodes[0], event.key, step);
@@ -91,10 +91,21 @@ function tree(doc, place, step, node, ui, set) {
   };
   return html`<svg class="tree" viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="img" tabindex="0" aria-label=${`Search tree, ${doc.nodes.length} hypotheses`}
     @keydown=${move}>
-    ${seen.map(one => one.parent === null ? nothing : edge(place, one, onPath.has(one.id)))}
-    ${seen.map(one => box(place, one, onPath.has(one.id), set))}
+    ${place.columns.slice(0, step + 1).map(one => columnOf(place, one, ui.hidePruned, onPath, set))}
     ${margins(doc, place, step)}
   </svg>`;
+}
+
+// The nodes of one length in an element of their own, which is drawn again only if they change.
+function columnOf(place, column, hidePruned, onPath, set) {
+  const seen = column.nodes.filter(one => !hidePruned || one.fate !== "pruned");
+  const key = `${Boolean(hidePruned)} ${seen.filter(one => onPath.has(one.id)).map(one => one.id)}`;
+  if (column.key === key && column.set === set) return column.element;
+  column.element ??= document.createElementNS("http://www.w3.org/2000/svg", "g");
+  render(svg`${seen.map(one => one.parent === null ? nothing : edge(place, one, onPath.has(one.id)))}
+    ${seen.map(one => box(place, one, onPath.has(one.id), set))}`, column.element);
+  Object.assign(column, { key, set });
+  return column.element;
 }
 
 function edge(place, node, on) {
