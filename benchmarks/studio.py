@@ -14,16 +14,21 @@ Needs playwright and chromium: make .venv/.installed-browser.
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 from machine import describe
@@ -35,7 +40,6 @@ from seqloom.inspect.page import self_contained
 from seqloom.inspect.searchtree import Node, SearchTree, Survival
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from support.studio import running_studio
 
 LIMITS = {  # milliseconds
     "command to usable page": 5000,
@@ -106,7 +110,7 @@ def main() -> None:
 
 def _measure_command(browser: Browser, run: Path, text: str, times: dict[str, list[float]]) -> None:
     start = time.perf_counter()
-    with running_studio([run], "--text", text) as studio:
+    with _running(run, text) as studio:
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
         page.goto(studio.address)
         page.wait_for_selector(".output.best")
@@ -126,7 +130,7 @@ def _measure_command(browser: Browser, run: Path, text: str, times: dict[str, li
             "document.querySelector('main').getAttribute('aria-busy') === 'false'",
         )
         fields["text"] += " "
-        model, document = _request_time(lambda: studio.request("/api/translation", fields).json())
+        model, document = _request_time(lambda: studio.document("translation", fields))
         times["key press to output, beyond the model"].append(spent - model)
         page.wait_for_selector("main[aria-busy=false]")
         page.click("[data-place='0-0']")
@@ -136,12 +140,40 @@ def _measure_command(browser: Browser, run: Path, text: str, times: dict[str, li
             "document.querySelectorAll('.alternatives .pick')[1].click();",
             "document.querySelector('.token.forced') && document.querySelector('.change')",
         )
-        second = studio.request("/api/alternatives", {**fields, "count": 2}).json()["alternatives"][1]["token"]
+        second = studio.document("alternatives", {**fields, "count": 2})["alternatives"][1]["token"]
         forced = {**fields, "prefix_tokens": [second]}
-        model, document = _request_time(lambda: studio.request("/api/translation", forced).json())
+        model, document = _request_time(lambda: studio.document("translation", forced))
         assert document["hypotheses"]
         times["forced token to output, beyond the model"].append(spent - model)
         page.context.close()
+
+
+@dataclass(frozen=True)
+class _Studio:
+    """A running studio."""
+
+    address: str
+
+    def document(self, view: str, fields: dict[str, Any]) -> Any:
+        """Return the document of a view."""
+        parts = urlsplit(self.address)
+        token = parse_qs(parts.query)["token"][0]
+        headers = {"Cookie": f"seqloom-studio-{parts.port}={token}", "Content-Type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", parts.port or 0, timeout=60)
+        connection.request("POST", f"/api/{view}", json.dumps(fields), headers)
+        return json.loads(connection.getresponse().read())
+
+
+@contextmanager
+def _running(run: Path, text: str) -> Iterator[_Studio]:
+    command = [sys.executable, "-m", "seqloom", "studio", str(run), "--text", text, "--port", "0", "--no-open"]
+    process = subprocess.Popen([*command, "--threads", "1"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield _Studio(process.stdout.readline().split()[-1])
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
 
 
 def _request_time(ask: Callable[[], Any]) -> tuple[float, Any]:
