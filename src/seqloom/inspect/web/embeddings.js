@@ -16,16 +16,17 @@ export function drawEmbeddings(doc, ui, set, act) {
   const title = `Embeddings of ${doc.tokens.length.toLocaleString("en")} of ${doc.vocabulary.toLocaleString("en")} ${doc.side} tokens`;
   return html`${act ? html`<div class="controls">${choice("Vocabulary", [["source", "Source"], ["target", "Target"]], doc.side, side => set({ side, token: null }))}
       <form class="typed" @submit=${find}><label>Neighbours of <input type="text" name="token" autocomplete="off" dir="auto" .value=${ui.token ?? ""} placeholder=${doc.tokens[0] ?? ""}></label><button>Find</button></form></div>` : nothing}
-    ${doc.neighbours.length ? tableOf({
-      caption: `Nearest neighbours of ${tokenLabel(doc.token)}`, head: ["token", "cosine"],
-      rows: doc.neighbours.map(one => [tokenLabel(one.token), Number(one.cosine.toFixed(4))]),
-    }) : nothing}
+    <div class=${doc.neighbours.length ? "attention" : ""}><div>
     ${figureOf({
       name: "embeddings", title,
       description: `The first two principal components: ${doc.explained.map(value => `${Math.round(100 * value)} %`).join(" and ")} of the variance. Tokens that are near each other here can be far apart in the other dimensions; the cosine of the neighbours uses all of them.`,
       picture: plane(doc, near, title),
       table: () => ({ caption: title, head: ["token", "x", "y"], rows: doc.tokens.map((token, i) => [tokenLabel(token), ...doc.points[i].map(value => Number(value.toFixed(4)))]) }),
-    }, ui, set)}`;
+    }, ui, set)}</div><div>
+    ${doc.neighbours.length ? tableOf({
+      caption: `Nearest neighbours of ${tokenLabel(doc.token)}`, head: ["token", "cosine"],
+      rows: doc.neighbours.map(one => [tokenLabel(one.token), Number(one.cosine.toFixed(4))]),
+    }) : nothing}</div></div>`;
 }
 
 function plane(doc, near, title) {
