@@ -187,6 +187,12 @@ def _pooling(last: float, pooled: float, seeds: int = 3) -> dict[str, Any]:
     return {"positions": [1, 2], "accuracy": accuracy}
 
 
+def _agreement(simple: float, lstm: float, seeds: int = 3) -> dict[str, Any]:
+    """Return numbers with these accuracies at the larger of two distances."""
+    far = {"n-grams": 0.5, "simple RNN": simple, "LSTM": lstm}
+    return {"distances": [1, 10], "accuracy": {kind: [[1.0, one]] * seeds for kind, one in far.items()}}
+
+
 CASES = {
     "vanish": LabCase(
         settings={"width": 8, "steps": 12, "sentences": 1},
@@ -332,6 +338,13 @@ CASES = {
         holds=_pooling(0.8, 0.95),
         in_part=_pooling(0.8, 0.95, seeds=2),
         not_here=_pooling(0.81, 0.95),
+        verdict=Verdict.NOT_HERE,  # after two updates
+    ),
+    "agreement": LabCase(
+        settings={"seeds": 1, "sentences": 100, "steps": 2, "width": 8},
+        holds=_agreement(0.65, 0.95),
+        in_part=_agreement(0.65, 0.95, seeds=2),
+        not_here=_agreement(0.66, 0.95),
         verdict=Verdict.NOT_HERE,  # after two updates
     ),
 }
