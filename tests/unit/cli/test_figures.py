@@ -25,7 +25,8 @@ def _commands(command: Command, name: str = "") -> Iterator[tuple[str, dict[str,
 
 def test_every_command_that_draws_has_the_same_style_option() -> None:
     options = dict(_commands(get_command(app)))
-    pages = {"inspect translation", "inspect alternatives", "inspect curves"}  # no matplotlib figure
+    numbers = ("translation", "alternatives", "curves", "influence", "layers", "intervention", "embeddings")
+    pages = {f"inspect {name}" for name in numbers}  # no matplotlib figure
     inspects = {name for name in options if name.startswith("inspect ")} - pages
     draws = {name for name, own in options.items() if "plot" in own} | inspects | {"demo"}
     assert len(draws) == 16
