@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from pydantic import Field
 
+from seqloom.errors import SeqloomError
 from seqloom.inspect.picture import BLUE, VERMILLION, Style
 from seqloom.labs.framework.lab import (
     LECTURE_6,
@@ -87,7 +88,7 @@ class Clip(Lab[ClipSettings, ClipNumbers]):
             "optimizer=adamw rate=0.001", "Which part of the claim is about plain gradient descent only?"
         ),
         Variation("clip=0.1", "Which steps does a smaller limit change?"),
-        Variation("length=60", "Longer sentences: how does the unclipped step grow?"),
+        Variation("length=35", "Longer sentences: how does the unclipped step grow?"),
     )
     exercise = Exercise(
         "A model with 10⁶ weights is trained with Adam and a learning rate of 0.001. How long is its first "
@@ -98,7 +99,7 @@ class Clip(Lab[ClipSettings, ClipNumbers]):
     seconds = 2
     settings = ClipSettings
     numbers = ClipNumbers
-    full: ClassVar[dict[str, object]] = {"width": 256, "length": 100}
+    full: ClassVar[dict[str, object]] = {"width": 256, "length": 35}
 
     def run(self, settings: ClipSettings) -> ClipNumbers:
         steps = []
@@ -154,6 +155,11 @@ def _step(settings: ClipSettings, gain: float, *, clip: float) -> tuple[float, f
     loss.backward()  # type: ignore[no-untyped-call]
     config = TrainConfig.model_validate({"optimizer": settings.optimizer, "clip": clip})
     update = Updater(model, config).update(batch.target_tokens, settings.rate)
+    if not update.norm.isfinite():
+        raise SeqloomError(
+            f"The gradient is too large for 32-bit numbers (factor {gain:g}, length {settings.length}).",
+            "lower length or the largest of gains",
+        )
     with torch.no_grad():
         changes = [new - old for new, old in zip(model.parameters(), before, strict=True)]
         return float(update.norm), float(torch.stack([one.norm() for one in changes]).norm())

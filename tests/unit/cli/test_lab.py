@@ -171,3 +171,10 @@ def test_a_lab_with_stored_numbers_names_its_command(command: Command, tmp_path:
     done = command("lab", "run", "data-size", "--set", "smallest=30000", "--out", tmp_path)
     assert done.code == 2
     assert "training pairs" in done.err
+
+
+def test_a_gradient_that_is_not_finite_is_an_error(command: Command, tmp_path: Path) -> None:
+    settings = ("--set", "gains=[1,3]", "--set", "length=100", "--set", "width=8")
+    done = command("lab", "run", "clip", *settings, "--out", tmp_path)
+    assert done.code == 2
+    assert "length" in done.err
