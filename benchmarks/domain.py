@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,9 @@ LINES = 1000  # for validation and for testing
 MODEL = {
     "text.tokenizer": "unigram",
     "text.vocab_size": 8000,
-    "model.name": "transformer",
-    "model.width": 128,
-    "model.layers": 4,
-    "model.heads": 4,
-    "model.ffn": 256,
+    "model.name": "lstm-bilinear",
+    "model.width": 320,
+    "model.layers": 1,
     "model.dropout": 0.2,
     "train.threads": 1,
     "train.batch_tokens": 2048,
@@ -47,6 +46,7 @@ MODEL = {
     "train.metrics": "bleu",
     "train.best_by": "bleu",
     "train.validate_lines": 300,
+    "train.validate_beam": 1,
     "search.beam": 5,
 }
 
@@ -94,7 +94,7 @@ def options_of(system: str, files: dict[str, Path], start: Path) -> dict[str, An
     if kind == "both":
         options["data.weights"] = [1, 1]
     if not size:
-        return {**options, "train.learning_rate": 0.0028, "train.warmup": 300, "train.checkpoint_every": 500}
+        return {**options, "train.learning_rate": 0.002, "train.warmup": 300, "train.checkpoint_every": 500}
     rate = {"train.learning_rate": 0.0003, "train.warmup": 50, "train.checkpoint_every": 100}
     return {**options, **rate, "train.init_from": str(start)}
 
@@ -109,9 +109,10 @@ def measure(
     if "train.init_from" in options:
         folder, minutes = folder.with_name(f"{folder.name}-{tune_minutes:g}"), tune_minutes
     options["train.max_minutes"] = minutes
+    began = time.process_time()
     translator = train_or_resume(compose(None, options), folder)
+    row: Row = {"processor_seconds": round(time.process_time() - began)}
     scorer = load_scorer(folder)
-    row: Row = {}
     for domain in DOMAINS:
         sources, targets = zip(*pairs_of(files[f"{domain}-test"]), strict=True)
         outputs = [best[0].text for best in translator.translate(list(sources))]
@@ -127,12 +128,14 @@ def measure(
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a table with BLEU and loss by system and domain."""
-    yield "| system | seed | minutes | tuning | BLEU Tatoeba | BLEU Multi30k | loss Tatoeba | loss Multi30k |"
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|"
+    titles = ("system", "seed", "minutes", "tuning", "processor s")
+    yield f"| {' | '.join(titles)} | BLEU Tatoeba | BLEU Multi30k | loss Tatoeba | loss Multi30k |"
+    yield f"|---{'|---:' * 8}|"
     for row in rows:
         bleu = ("{:.1f} [{:.1f}, {:.1f}]".format(*row[domain]["bleu"]) for domain in DOMAINS)
         loss = (f"{row[domain]['loss']:.2f}" for domain in DOMAINS)
-        cells = (row["system"], str(row["seed"]), f"{row['minutes']:g}", _tuning(row), *bleu, *loss)
+        times = (f"{row['minutes']:g}", _tuning(row), f"{row['processor_seconds']:,}")
+        cells = (row["system"], str(row["seed"]), *times, *bleu, *loss)
         yield f"| {' | '.join(cells)} |"
 
 
