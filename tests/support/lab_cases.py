@@ -181,6 +181,12 @@ def _bidirectional(forward: float, both: float, seeds: int = 3) -> dict[str, Any
     return {"bound": 0.5, "accuracy": {"forward only": [forward] * seeds, "both directions": [both] * seeds}}
 
 
+def _hmm_length(hmm: float, lstm: float, seeds: int = 3) -> dict[str, Any]:
+    """Return numbers with these accuracies on long sequences; the others are 0.9."""
+    hidden = {"HMM": [[0.9, 0.9, hmm]] * seeds, "LSTM": [[0.9, 0.9, lstm]] * seeds}
+    return {"lengths": [5, 10, 50], "hidden": hidden, "first": hidden}
+
+
 def _pooling(last: float, pooled: float, seeds: int = 3) -> dict[str, Any]:
     """Return numbers with these accuracies at the first of two positions."""
     accuracy = {"last state": [[last, 1.0]] * seeds, "mean of states": [[pooled, 1.0]] * seeds}
@@ -332,6 +338,13 @@ CASES = {
         in_part=_bidirectional(0.54, 0.95, seeds=2),
         not_here=_bidirectional(0.56, 0.95),
         verdict=Verdict.NOT_HERE,  # after two updates
+    ),
+    "hmm-length": LabCase(
+        settings={"seeds": 1, "steps": 2, "width": 8, "length": 4, "sequences": 20},
+        holds=_hmm_length(0.84, 0.9),
+        in_part=_hmm_length(0.84, 0.9, seeds=2),
+        not_here=_hmm_length(0.86, 0.9),
+        verdict=Verdict.NOT_HERE,
     ),
     "pooling": LabCase(
         settings={"seeds": 1, "steps": 2, "width": 8, "length": 4},
