@@ -44,6 +44,7 @@ def run_studio(
     address = f"http://{shown}:{access.port}/?{urlencode({'token': access.token})}{state}"
     config = uvicorn.Config(
         create_app(runs, access, shown_lesson),
+        log_config=None,  # uvicorn's own closes the log handlers of other packages
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=2,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
-# These run in an environment of their own, with the toolkit that they measure.
-ELSEWHERE = {"huggingface_train", "joeynmt_train"}
+# These run in an environment of their own, with the toolkit that they measure or a browser.
+ELSEWHERE = {"huggingface_train", "joeynmt_train", "studio"}
 
 
 def test_what_benchmarks_import_exists(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -136,3 +137,16 @@ def test_wrong_lessons_of_the_command_are_errors(command: Command, arguments: li
 def test_a_lesson_that_does_not_fit_stops_the_command(command: Command) -> None:
     done = command("studio", FIXTURES / "phrase", "--no-open", "--port", "0", "--lesson", "why-attention")
     assert done.code == 2 and "phrase (phrase)" in done.err and "--model lstm-last" in done.err
+
+
+def test_the_server_leaves_the_log_handlers_of_other_packages_open(command: Command) -> None:
+    class Handler(logging.StreamHandler):  # type: ignore[type-arg]
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+            super().close()
+
+    handler = Handler()
+    command("studio", FIXTURES / "phrase", "--no-open", "--port", "0", "--lesson", "why-attention")
+    assert not handler.closed
