@@ -137,8 +137,8 @@ def _load(run: Path, assignments: list[str], checkpoint: str | None, device: str
 
 def parse_tree(heads: str | None, text: str) -> DependencyTree | None:
     """Return the dependency tree of a text if its heads are given."""
+    from seqloom.data.records import Malformed
     from seqloom.data.syntax import parse_heads
-    from seqloom.data.tables import Malformed
 
     try:
         return None if heads is None else parse_heads(heads, text)

@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from seqloom.data.records import Malformed
 from seqloom.data.report import DataReport
 from seqloom.data.syntax import cut_heads, token_heads
-from seqloom.data.tables import Malformed
 from seqloom.errors import SeqloomError
 from seqloom.text.frames import FrameReader, Frames, UnreadableFrames
 from seqloom.text.pair import TokenizerPair

@@ -16,10 +16,11 @@ from seqloom.data.columns import ColumnSelection
 from seqloom.data.config import DataConfig, Format, Part
 from seqloom.data.context import with_context
 from seqloom.data.lines import display_name, lines
+from seqloom.data.records import Malformed, SelectedCells
 from seqloom.data.report import DataReport
 from seqloom.data.shards import Shard, check_rereadable, corpora
 from seqloom.data.syntax import ConlluSentence, parse_heads, read_conllu
-from seqloom.data.tables import SUFFIXES, TABLES, Malformed, SelectedCells, rows, suffix, table_format
+from seqloom.data.tables import SUFFIXES, TABLES, rows, suffix, table_format
 from seqloom.data.units.reading import has_units, read_units
 from seqloom.data.units.subtitles import read_subtitles
 from seqloom.data.units.unit import NOT_TEXT, Unit

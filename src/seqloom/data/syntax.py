@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from seqloom.data.lines import lines
-from seqloom.data.tables import Malformed
+from seqloom.data.records import Malformed
 from seqloom.errors import SeqloomError
 from seqloom.text.pair import TokenizerPair
 from seqloom.text.tokenizer import Tokenizer

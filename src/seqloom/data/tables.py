@@ -11,10 +11,10 @@ import csv
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from seqloom.data.arrow_files import load_pyarrow, open_arrow
 from seqloom.data.columns import (
@@ -24,11 +24,21 @@ from seqloom.data.columns import (
     delimiter,
     is_number,
     no_column,
-    same_column,
 )
 from seqloom.data.config import Format
 from seqloom.data.lines import display_name, lines, opened, raw_lines
 from seqloom.data.parquet_pages import unpacked_sizes
+from seqloom.data.records import (
+    FALLBACK_KEYS,
+    CellSelector,
+    ColumnKeys,
+    Malformed,
+    SelectedCells,
+    TableRow,
+    as_text,
+    has_key,
+    select_by_key,
+)
 from seqloom.data.workbooks import read_sheets
 from seqloom.errors import SeqloomError
 from seqloom.files import is_special
@@ -58,49 +68,12 @@ SUFFIXES: dict[str, Format] = {
     ".zip": "zip",
 }
 TABLES: tuple[Format, ...] = ("tsv", "csv", "jsonl", "parquet", "xlsx", "arrow")
-FALLBACK_KEYS = {"1": "source", "2": "target"}
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\r?\n', re.IGNORECASE)  # first line of a CSV file for Excel
 _TOO_WIDE = f"more than {COLUMNS:,} columns"
 _PARQUET_ROWS = 1024  # read at a time, unless they may be large
 _PEEKED_ROWS = 10  # rows that determine the delimiter, header and columns of a table
 
 Item = TypeVar("Item")
-
-
-class TableRow(NamedTuple):
-    """Record of a table: its first line, its raw text, and its cells (None if it is empty or malformed)."""
-
-    line: int
-    text: str
-    cells: Any  # list of str (TSV, CSV) or dict (JSONL, Parquet)
-    fault: str = "empty line"  # reason why there are no cells
-
-
-class Malformed(Exception):
-    """Malformed record; the argument is the reason for the report."""
-
-
-class SelectedCells(NamedTuple):
-    """Selected cells of a row."""
-
-    source: str
-    target: str | None
-    others: Mapping[str, str]
-
-
-CellSelector = Callable[[Any], SelectedCells]
-
-
-class ColumnKeys(NamedTuple):
-    """Keys of the selected columns in JSONL or Parquet."""
-
-    source: str
-    targets: Sequence[str]
-    others: Sequence[str]
-
-    @property
-    def all(self) -> list[str]:
-        return [self.source, *self.targets, *self.others]
 
 
 def suffix(path: str) -> str:
@@ -137,7 +110,7 @@ def rows(
         try:
             yield row, select(row.cells) if row.cells is not None else row.fault
         except Malformed as fault:
-            yield row._replace(text=row.text or _as_text(row.cells)), str(fault)
+            yield row._replace(text=row.text or as_text(row.cells)), str(fault)
 
 
 def first_cells(path: str, format: Format, count: int) -> list[list[str]]:
@@ -221,9 +194,9 @@ def _json_table(path: str, selection: ColumnSelection) -> tuple[Iterator[TableRo
     first, rows = _peek(path, _json_rows(path))
     records = [row.cells for row in first if row.cells is not None]
     for key in keys.all:
-        if records and not any(_has(record, key) for record in records):
+        if records and not any(has_key(record, key) for record in records):
             raise no_column(path, key, list(records[0]))
-    return rows, _select_by_key(path, keys)
+    return rows, select_by_key(path, keys)
 
 
 def _arrow_table(path: str, selection: ColumnSelection) -> tuple[Iterator[TableRow], CellSelector]:
@@ -234,7 +207,7 @@ def _arrow_table(path: str, selection: ColumnSelection) -> tuple[Iterator[TableR
         TableRow(number, "", {name: value for name, value in row.items() if name in kept})
         for number, row in enumerate(table.rows, 1)
     )
-    return rows, _select_by_key(path, keys)
+    return rows, select_by_key(path, keys)
 
 
 def _parquet_table(path: str, selection: ColumnSelection) -> tuple[Iterator[TableRow], CellSelector]:
@@ -270,7 +243,7 @@ def _parquet_table(path: str, selection: ColumnSelection) -> tuple[Iterator[Tabl
                 f"{path} is damaged after row {number}.", "download or write the file again"
             ) from error
 
-    return rows(), _select_by_key(path, keys)
+    return rows(), select_by_key(path, keys)
 
 
 def _parquet_batch_size(path: str, metadata: Any, columns: set[str]) -> int:
@@ -317,63 +290,6 @@ def _parquet_key(path: str, column: str, names: list[str]) -> str:
     if is_number(column) and 1 <= int(column) <= len(names):
         return names[int(column) - 1]
     raise no_column(path, column, names)
-
-
-# Columns
-
-
-def _select_by_key(path: str, keys: ColumnKeys) -> CellSelector:
-    """Return the selector for dicts; `others` also gets all other values, as text."""
-    source, targets, others = keys
-    if FALLBACK_KEYS.get(source, source) in [FALLBACK_KEYS.get(key, key) for key in targets]:
-        raise same_column(path, source)
-
-    def select(cells: Mapping[str, Any]) -> SelectedCells:
-        chosen = {key: _text_at(cells, key) for key in keys.all}
-        used = {FALLBACK_KEYS.get(k, k) if k not in cells else k for k in (source, *targets[:1])}
-        rest = {_as_text(k): _as_text(v) for k, v in cells.items() if k not in used and v is not None}
-        rest.update({key: chosen[key] for key in (*targets[1:], *others)})
-        return SelectedCells(chosen[source], chosen[targets[0]] if targets else None, rest)
-
-    return select
-
-
-def _as_text(value: Any) -> str:
-    """Return a cell as text; unpaired surrogates, which UTF-8 cannot encode, are escaped."""
-    try:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    except RecursionError:
-        raise Malformed("a cell is nested too deeply") from None
-    return text.encode(errors="backslashreplace").decode()
-
-
-def _value_at(cells: Mapping[str, Any], key: str) -> Any:
-    value: Any = cells
-    fallback = FALLBACK_KEYS.get(key, key)
-    for name in [key] if key in cells else [fallback] if fallback in cells else key.split("."):
-        if not isinstance(value, Mapping) or name not in value:
-            raise Malformed(f"no key {fallback}")
-        value = value[name]
-    return value
-
-
-def _has(cells: Mapping[str, Any], key: str) -> bool:
-    try:
-        _value_at(cells, key)
-    except Malformed:
-        return False
-    return True
-
-
-def _text_at(cells: Mapping[str, Any], key: str) -> str:
-    value, fallback = _value_at(cells, key), FALLBACK_KEYS.get(key, key)
-    if not isinstance(value, str):
-        raise Malformed(f"{fallback} is not a string")
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # JSON can escape an unpaired surrogate, UTF-8 cannot encode it
-        raise Malformed(f"{fallback} has an unpaired surrogate") from None
-    return value
 
 
 def _delimited_table(

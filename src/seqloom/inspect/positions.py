@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from seqloom.data.records import Malformed
 from seqloom.data.syntax import parse_heads
-from seqloom.data.tables import Malformed
 from seqloom.errors import SeqloomError
 from seqloom.inspect.attention import Weights
 from seqloom.inspect.inspection import Inspection

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from seqloom.data.records import Malformed
 from seqloom.data.syntax import parse_heads
-from seqloom.data.tables import Malformed
 from seqloom.errors import SeqloomError
 from seqloom.inspect.grid import GridLabels, color_bar, label_grid
 from seqloom.inspect.inspection import Inspection

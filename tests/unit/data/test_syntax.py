@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seqloom.data.records import Malformed
 from seqloom.data.syntax import cut_heads, parse_heads, read_conllu, token_heads
-from seqloom.data.tables import Malformed
 from seqloom.text.config import Kind
 from seqloom.text.tokenizer import Tokenizer
 from seqloom.types import CONTINUES, DependencyTree
